@@ -46,6 +46,7 @@ class MeterOptions:
         cgroups: Where control groups are mounted; None where nobody asks whose joules they are.
         idle: Who pays what a drive draws at rest.
         processes: Whether to divide among processes instead, an estimate.
+        groups_optional: Whether to go on where control groups count nothing.
     """
 
     drives: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class MeterOptions:
     cgroups: Path | None = None
     idle: IdlePolicy = IdlePolicy.SEPARATE
     processes: bool = False
+    groups_optional: bool = False
 
 
 def assigned(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -190,6 +192,7 @@ class LiveMeter:
             self.close()
             raise
         self._last = first.monotonic_seconds
+        self.step_seconds = 0.0
 
     def __enter__(self) -> LiveMeter:
         return self
@@ -207,6 +210,7 @@ class LiveMeter:
 
     def step(self) -> list[Reading]:
         """Look once, now."""
+        begin = time.monotonic()
         now = self.counters.read()
         seconds, self._last = now.monotonic_seconds - self._last, now.monotonic_seconds
         measured = {
@@ -217,6 +221,7 @@ class LiveMeter:
         self.readings = self.meter.step(now, measured)
         if self.groups is not None and self.meter.intervals is not None:
             self.groups.step(self.meter.intervals, self.readings)
+        self.step_seconds = time.monotonic() - begin
         return self.readings
 
     def follow(
@@ -233,8 +238,10 @@ class LiveMeter:
                 sleep(wait)
             yield self.step()
 
-    def _group_meter(self, root: Path) -> GroupMeter:
+    def _group_meter(self, root: Path) -> GroupMeter | None:
         hierarchy = find_hierarchy(root)
+        if hierarchy.folder is None and self.options.groups_optional:
+            return None
         if hierarchy.folder is None:
             raise HostStateError(
                 f"{'; '.join(hierarchy.remarks)}: control groups cannot tell whose joules they "

@@ -45,6 +45,7 @@ class CommandLine(DeferredGroup):
         "devices": "SSD models: what is published and what is fitted.",
         "import": "Turn measurements that exist into a dataset.",
         "measure": "Measure a drive: plan, run, resume, check.",
+        "exporter": "Publish watts and joules of drives for Prometheus and OpenTelemetry.",
         "meter": "Estimate what each drive of this host draws, live, from block counters.",
         "profile": "Build, look into, contribute to and choose device profiles.",
         "key": "Make, list, change and revoke the keys of those who may use a service.",

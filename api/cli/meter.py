@@ -60,6 +60,11 @@ InstrumentsOption = Annotated[
 IntervalOption = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks at the counters.")
 ]
+ProcOption = Annotated[Path, typer.Option(metavar="DIR", help="Where procfs is mounted.")]
+SysfsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where sysfs is mounted.")]
+CgroupsOption = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where control groups are mounted.")
+]
 
 
 def meter(
@@ -71,12 +76,8 @@ def meter(
         float | None,
         typer.Option(metavar="N", min=0.1, help="Stop after so long; until Ctrl-C if left out."),
     ] = None,
-    proc: Annotated[Path, typer.Option(metavar="DIR", help="Where procfs is mounted.")] = Path(
-        "/proc"
-    ),
-    sysfs: Annotated[Path, typer.Option(metavar="DIR", help="Where sysfs is mounted.")] = Path(
-        "/sys"
-    ),
+    proc: ProcOption = Path("/proc"),
+    sysfs: SysfsOption = Path("/sys"),
     groups: Annotated[
         bool, typer.Option("--groups", help="Whose joules: by control group, from their counters.")
     ] = False,
@@ -94,9 +95,7 @@ def meter(
             "instead of being a series of its own.",
         ),
     ] = False,
-    cgroups: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where control groups are mounted.")
-    ] = Path("/sys/fs/cgroup"),
+    cgroups: CgroupsOption = Path("/sys/fs/cgroup"),
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Estimate what each drive of this host draws, live, from block counters.

@@ -12,10 +12,10 @@ import pytest
 from iojoule.api.cli.app import run
 
 
-@pytest.fixture
-def unit(root: Path) -> str:
-    """The systemd unit."""
-    return (root / "deploy" / "iojoule.service").read_text()
+@pytest.fixture(params=["iojoule", "iojoule-exporter"])
+def unit(root: Path, request: pytest.FixtureRequest) -> str:
+    """A systemd unit."""
+    return (root / "deploy" / f"{request.param}.service").read_text()
 
 
 @pytest.fixture

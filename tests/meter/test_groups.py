@@ -21,6 +21,7 @@ class Bench:
     """A host with one drive, control groups and processes, and a clock of its own."""
 
     def __init__(self, root: Path, *, processes: bool = False) -> None:
+        root.mkdir(exist_ok=True)
         self.host = Host(root)
         self.host.nvme("nvme0n1", "S1", dev="259:0")
         self.groups = root / "cgroup"

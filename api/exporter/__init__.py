@@ -1,0 +1,1 @@
+"""Watts and joules of drives for Prometheus and OpenTelemetry."""

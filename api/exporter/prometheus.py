@@ -1,0 +1,174 @@
+"""The meter for Prometheus: over HTTP, or as a file for node_exporter's textfile collector.
+
+Names and units follow Prometheus' conventions. `device` and `serial` are labels of node_exporter's
+disk series (smartctl_exporter has `serial_number`), `container_id` and `pod_id` those of Kepler.
+A scrape reads what the meter has published and computes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from iojoule.api.exporter.publication import Publication, Publisher
+from iojoule.datasets.errors import InputError
+from iojoule.meter.cgroup_names import names_of
+from iojoule.meter.meter import Reading
+
+_INFO = ("device", "serial", "wwid", "model", "firmware", "profile", "source")
+_GROUP = ("device", "cgroup", "unit", "container_id", "pod_id", "virtual_machine", "source")
+_SIDES = (("low", "Lower"), ("high", "Upper"))
+
+
+class MeterCollector(Collector):
+    """Series of what a publisher has published last."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self._publisher = publisher
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them; a drive without an estimate in the last interval has no watts."""
+        now = self._publisher.last
+        yield from _drives(now.readings)
+        if now.groups:
+            yield _groups(now)
+        left_out = GaugeMetricFamily(
+            "iojoule_left_out_device_info",
+            "Block devices that are no drive of their own, so that nothing counts twice.",
+            labels=("device", "reason"),
+        )
+        for device, reason in sorted(now.left_out.items()):
+            left_out.add_metric((device, reason), 1.0)
+        yield left_out
+        yield GaugeMetricFamily(
+            "iojoule_meter_step_seconds", "Time that the last step took.", now.step_seconds
+        )
+        yield GaugeMetricFamily(
+            "iojoule_meter_step_timestamp_seconds", "When the last step ended.", now.unix_seconds
+        )
+        yield CounterMetricFamily("iojoule_meter_steps", "Steps of the meter.", now.steps)
+
+
+def registry_of(publisher: Publisher) -> CollectorRegistry:
+    """The meter's series, and what the exporter itself costs (`process_*`)."""
+    registry = CollectorRegistry()
+    registry.register(MeterCollector(publisher))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def write_textfile(registry: CollectorRegistry, path: Path) -> None:
+    """Write all series, whole or not at all; not synced, since that would wake a drive."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(generate_latest(registry))
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror}; name a folder that is there and yours"
+        ) from None
+
+
+def _drives(readings: Iterable[Reading]) -> list[Metric]:
+    energy = CounterMetricFamily(
+        "iojoule_device_energy_joules",
+        "Energy of a drive since the exporter began.",
+        labels=("device", "serial"),
+    )
+    by_part = CounterMetricFamily(
+        "iojoule_device_energy_by_part_joules",
+        "The same by what it was drawn for; the parts add up to it.",
+        labels=("device", "part"),
+    )
+    energy_bounds = [
+        CounterMetricFamily(
+            f"iojoule_device_energy_{side}_joules",
+            f"{text} end of the 90 % interval of a drive's energy.",
+            labels=("device",),
+        )
+        for side, text in _SIDES
+    ]
+    power = GaugeMetricFamily(
+        "iojoule_device_power_watts",
+        "Mean power of a drive in the last interval.",
+        labels=("device",),
+    )
+    power_bounds = [
+        GaugeMetricFamily(
+            f"iojoule_device_power_{side}_watts",
+            f"{text} end of the 90 % interval of a drive's power.",
+            labels=("device",),
+        )
+        for side, text in _SIDES
+    ]
+    unmetered = CounterMetricFamily(
+        "iojoule_device_unmetered_seconds",
+        "Time of which nothing is known: the drive was away, its counters began anew, or the "
+        "machine was suspended.",
+        labels=("device",),
+    )
+    info = GaugeMetricFamily(
+        "iojoule_device_info",
+        "A drive, and what its estimate rests on: profile, catalogue or class.",
+        labels=_INFO,
+    )
+    corrected = GaugeMetricFamily(
+        "iojoule_device_corrected",
+        "Whether an instrument measures the drive or has corrected the estimate.",
+        labels=("device",),
+    )
+    reasons = GaugeMetricFamily(
+        "iojoule_device_reason",
+        "Why the last interval is less certain, or absent.",
+        labels=("device", "reason"),
+    )
+    for reading in readings:
+        drive = reading.drive
+        device = (drive.name,)
+        energy.add_metric((*device, drive.serial or ""), reading.joules)
+        for part, joules in reading.part_joules.items():
+            by_part.add_metric((*device, part), joules)
+        for family, joules in zip(
+            energy_bounds, (reading.joules_low, reading.joules_high), strict=True
+        ):
+            family.add_metric(device, joules)
+        if not math.isnan(reading.watts):
+            power.add_metric(device, reading.watts)
+            for gauge, watts in zip(
+                power_bounds, (reading.watts_low, reading.watts_high), strict=True
+            ):
+                gauge.add_metric(device, watts)
+        unmetered.add_metric(device, reading.unmetered_seconds)
+        corrected.add_metric(device, float(reading.corrected))
+        profile = reading.basis.profile
+        known = (drive.serial, drive.wwid, drive.model, drive.firmware, profile.device)
+        info.add_metric((*device, *(value or "" for value in known), reading.basis.source), 1.0)
+        for reason in reading.reasons:
+            reasons.add_metric((*device, reason), 1.0)
+    families: list[Metric] = [energy, by_part, *energy_bounds, power, *power_bounds]
+    return [*families, unmetered, info, corrected, reasons]
+
+
+def _groups(now: Publication) -> Metric:
+    family = CounterMetricFamily(
+        "iojoule_cgroup_energy_joules",
+        "Energy of a drive by who caused it. `idle`, `unattributed`, `ended` and `other` included, "
+        "its increase is that of the drive.",
+        labels=_GROUP,
+    )
+    for group in now.groups:
+        names = names_of(group.group)
+        known = (names.unit, names.container_id, names.pod_uid, names.virtual_machine)
+        family.add_metric(
+            (group.device, group.group, *(value or "" for value in known), group.quality),
+            group.joules,
+        )
+    return family

@@ -1,0 +1,138 @@
+"""What is published: series that Prometheus accepts, that never fall and that add up."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from iojoule.api.application.meter import LiveMeter, MeterOptions
+from iojoule.api.exporter.prometheus import registry_of, write_textfile
+from iojoule.api.exporter.publication import OTHERS, Publisher
+from iojoule.datasets.errors import InputError
+from tests.meter.test_groups import Bench
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class Exporter:
+    """A host of a test's own, and an exporter that steps when it is told to."""
+
+    def __init__(self, root: Path, groups_max: int = 500) -> None:
+        self.bench = Bench(root)
+        self.bench.group("a")
+        host = self.bench.host
+        self.live = LiveMeter(
+            MeterOptions(proc=host.proc, sysfs=host.sysfs, cgroups=self.bench.groups)
+        )
+        self.publisher = Publisher(self.live, groups_max)
+        self.registry: CollectorRegistry = registry_of(self.publisher)
+
+    def step(self) -> Series:
+        self.live.step()
+        self.publisher.publish()
+        text = generate_latest(self.registry).decode()
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+
+def value(series: Series, name: str, **labels: str) -> float:
+    """The sum of those that have the labels."""
+    found = [
+        number
+        for (other, pairs), number in series.items()
+        if other == name and pairs >= set(labels.items())
+    ]
+    assert found, (name, labels)
+    return sum(found)
+
+
+@pytest.fixture
+def exporter(tmp_path: Path) -> Iterator[Exporter]:
+    made = Exporter(tmp_path)
+    yield made
+    made.live.close()
+
+
+def test_counters_never_fall_and_add_up(exporter: Exporter) -> None:
+    before: Series = {}
+    for turn in range(4):
+        exporter.bench.group("a", reads=1000)
+        exporter.bench.group("b", writes=200 * turn, size=65536)
+        now = exporter.step()
+        for key, number in before.items():
+            if key[0].endswith("_total"):
+                assert now[key] >= number
+        whole = value(now, "iojoule_device_energy_joules_total", device="nvme0n1", serial="S1")
+        parts = value(now, "iojoule_device_energy_by_part_joules_total", device="nvme0n1")
+        groups = value(now, "iojoule_cgroup_energy_joules_total", device="nvme0n1")
+        assert parts == pytest.approx(whole)
+        assert groups == pytest.approx(whole)
+        low = value(now, "iojoule_device_energy_low_joules_total")
+        assert low <= whole <= value(now, "iojoule_device_energy_high_joules_total")
+        before = now
+    assert value(before, "iojoule_device_info", source="profile", model="Samsung SSD 980 PRO 1TB")
+
+
+def test_groups_beyond_the_most_are_one_series_that_never_falls(tmp_path: Path) -> None:
+    exporter = Exporter(tmp_path, groups_max=2)
+    last = 0.0
+    for turn in range(15):
+        for name in ("a", "b", "c", "d"):
+            if (exporter.bench.groups / name).exists() or turn < 5:
+                exporter.bench.group(name, reads=300)
+        if turn == 5:  # one that had no name ends, and one that had
+            for name in ("b", "d"):
+                shutil.rmtree(exporter.bench.groups / name)
+        now = exporter.step()
+        named = {
+            dict(pairs)["cgroup"]
+            for name, pairs in now
+            if name == "iojoule_cgroup_energy_joules_total"
+        }
+        assert len({name for name in named if name.startswith("/")}) <= 2
+        other = value(now, "iojoule_cgroup_energy_joules_total", cgroup=OTHERS)
+        assert other >= last
+        last = other
+    assert last > 0
+    exporter.live.close()
+
+
+def test_promtool_accepts_the_series(exporter: Exporter) -> None:
+    program = shutil.which("promtool")
+    if program is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    exporter.step()
+    done = subprocess.run(
+        [program, "check", "metrics"],
+        input=generate_latest(exporter.registry),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_textfile_is_whole_or_told_of(exporter: Exporter, tmp_path: Path) -> None:
+    exporter.step()
+    file = tmp_path / "iojoule.prom"
+    write_textfile(exporter.registry, file)
+    assert b"iojoule_device_power_watts{" in file.read_bytes()
+    assert [path.name for path in tmp_path.glob(".iojoule*")] == []
+    with pytest.raises(InputError):
+        write_textfile(exporter.registry, tmp_path / "nowhere" / "iojoule.prom")
+
+
+def test_the_meter_steps_by_itself_and_ends(tmp_path: Path) -> None:
+    exporter = Exporter(tmp_path)
+    exporter.live.options = replace(exporter.live.options, interval_seconds=0.05)
+    with exporter.publisher as publisher:
+        while publisher.last.steps < 3:
+            exporter.bench.group("a", reads=10)
+    assert publisher.last.readings[0].joules > 0
