@@ -35,7 +35,11 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-EXPOSURE = {"iojoule.service": 20, "iojoule-govern.service": 30}
+EXPOSURE = {
+    "iojoule.service": 20,
+    "iojoule-exporter.service": 20,
+    "iojoule-govern.service": 30,
+}
 """Tenths of systemd's scale of 10; the governor is root and may set features of controllers."""
 
 
