@@ -18,7 +18,7 @@ Nothing here reads a clock or a file: the same intervals give the same joules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy as np
 
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.meter.idle import Descent
 from iojoule.model.evaluate import device_power, idle_gaps, linear_law
 from iojoule.model.evaluate.background_work import delay_seconds
 from iojoule.model.evaluate.bands import Floats
@@ -33,6 +34,7 @@ from iojoule.model.evaluate.device_state import left_after
 from iojoule.model.evaluate.frame import Frame, make_frame
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
@@ -129,7 +131,9 @@ class DriveModel:
 
     Args:
         profile: It must know the drive's power.
-        power_state: Operational power state that the drives are held in.
+        power_state: Power state that the drives are held in.
+        sleep: Levels they fall through at rest; None where it is not known that they sleep, which
+            leaves it to the profile.
         settings: Other columns of `make_frame` that hold for them, `apst_enabled` among them.
 
     Raises:
@@ -141,6 +145,7 @@ class DriveModel:
         profile: DeviceProfile,
         *,
         power_state: int = 0,
+        sleep: Descent | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         if profile.device_power is None:
@@ -152,6 +157,7 @@ class DriveModel:
         self.predictor = Predictor(profile)
         self._columns = {**(settings or {}), "power_state": power_state}
         self._settle = idle_gaps.settle_seconds(profile.idle)
+        self._sleep = sleep
         self._between = profile.between_drives_relative_sd.value
         self._covariance = np.array(self.power.covariance)
         self._state = self.predictor.performance.state
@@ -196,14 +202,15 @@ class DriveModel:
         at = idle_gaps.levels(self.profile, frame, np.full(rows, self._base))
         assert at is not None, "the profile knows the drive's power"
         begin = np.minimum(states.quiet_seconds, QUIET_MAX_SECONDS)
-        joules = idle_gaps.gap_joules(at, begin + step, self._settle)
-        idle = (joules - idle_gaps.gap_joules(at, begin, self._settle)) / step
+        levels = self._levels(at)
+        idle = (levels.joules(begin + step) - levels.joules(begin)) / step
+        idle_sd = (levels.sd_joules(begin + step) - levels.sd_joules(begin)) / step
         working = np.maximum(begin + step - self._delay, 0.0)
         working = np.minimum(working, step)
         background, background_sd = self._fold(states, working, step)
         states.quiet_seconds[:] = states.quiet_seconds + step
         zeros = np.zeros(rows)
-        sd = np.hypot(np.hypot(at.idle_sd, background_sd), self.power.session_sd_watts)
+        sd = np.hypot(np.hypot(idle_sd, background_sd), self.power.session_sd_watts)
         return Estimate(idle, zeros, zeros, background, sd, *([zeros] * 4))
 
     def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
@@ -347,14 +354,57 @@ class DriveModel:
         """Mean watts between requests, and the sd of not knowing how these come."""
         quiet = np.maximum((1.0 - busy) * amounts.seconds, 1e-9)
         mean = quiet / (amounts.read_commands + amounts.write_commands)
-        settle, sleep = self._settle, np.maximum(at.sleeps_after, self._settle)
-        # of gaps with an exponential distribution, the share of time beyond t is exp(-t / mean)
-        rests, sleeps = np.exp(-settle / mean), np.exp(-sleep / mean)
-        watts = (1.0 - rests) * at.awake + (rests - sleeps) * at.idle + sleeps * at.asleep
-        even = idle_gaps.gap_joules(at, mean, settle) / mean
-        once = idle_gaps.gap_joules(at, quiet, settle) / quiet
+        levels = self._levels(at)
+        watts = levels.mean_watts(mean)
+        even, once = levels.joules(mean) / mean, levels.joules(quiet) / quiet
         apart = np.maximum(np.abs(even - watts), np.abs(once - watts))
         return watts, apart / 2.0
+
+    def _levels(self, at: idle_gaps.Levels) -> _Descent:
+        """What the drives draw without requests, level by level."""
+        if self._sleep is None:
+            return _Descent(
+                (at.awake, at.idle, at.asleep),
+                (self._settle, np.maximum(at.sleeps_after, self._settle)),
+                (np.zeros_like(at.idle_sd), at.idle_sd, at.idle_sd),
+            )
+        asleep = self._sleep.watts[2:]
+        sds = ((one.high - one.low) / (2.0 * NORMAL_90) for one in asleep)
+        rows = np.ones_like(at.idle)
+        return _Descent(
+            (at.awake, at.idle, *(np.minimum(one.value * rows, at.idle) for one in asleep)),
+            self._sleep.after,
+            (0.0 * rows, at.idle_sd, *(sd * rows for sd in sds)),
+        )
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """Watts of levels, seconds after which each but the first is reached, and standard deviations.
+
+    Each array has shape (n,).
+    """
+
+    watts: Sequence[Floats]
+    after: Sequence[Floats | float]
+    sd: Sequence[Floats]
+
+    def joules(self, gap: Floats) -> Floats:
+        """Energy of a gap."""
+        return idle_gaps.descent_joules(self.watts, self.after, gap)
+
+    def sd_joules(self, gap: Floats) -> Floats:
+        """Its uncertainty, which is that of each level for as long as it lasts."""
+        return idle_gaps.descent_joules(self.sd, self.after, gap)
+
+    def mean_watts(self, mean_gap: Floats) -> Floats:
+        """Of gaps with an exponential distribution: exp(-t / mean) of their time is beyond t."""
+        ones = np.ones_like(mean_gap)
+        beyond = [ones, *(np.exp(-after / mean_gap) for after in self.after), 0.0 * ones]
+        total = 0.0 * ones
+        for watts, share, later in zip(self.watts, beyond, beyond[1:], strict=False):
+            total += watts * (share - later)
+        return total
 
 
 SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRITE_OPERATION}

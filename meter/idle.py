@@ -78,6 +78,19 @@ class Rest:
 
 
 @dataclass(frozen=True)
+class Descent:
+    """Levels that a drive falls through while it rests under a table.
+
+    Attributes:
+        watts: Of each level, the awake one first; with 90 % intervals.
+        after: Seconds since the last request at which each but the first is reached.
+    """
+
+    watts: tuple[Interval, ...]
+    after: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Gaps:
     """Gaps without I/O that were observed in a watch.
 
@@ -151,6 +164,19 @@ def gap_joules(rest: Rest, chain: Chain, gap: Floats, *, ended: bool | NDArray[n
         joules = joules + rest.awake_watts * (leave - passed) * (ended & (gap > begin))
         passed = leave
     return np.asarray(joules)
+
+
+def descent(rest: Rest, chain: Chain) -> Descent:
+    """What a drive draws at rest under a table, level by level."""
+    watts, after, _ = _descent(rest, chain)
+    saved = [_sleep(rest, state).saved_watts for state, _ in chain]
+    idle = rest.idle_watts
+    asleep = (
+        Interval(value, max(idle.low - one.high, 0.0), idle.high - one.low)
+        for value, one in zip(watts[2:], saved, strict=True)
+    )
+    awake = Interval(rest.awake_watts, rest.awake_watts, rest.awake_watts)
+    return Descent((awake, idle, *asleep), tuple(after))
 
 
 def _descent(rest: Rest, chain: Chain) -> tuple[list[float], list[float], list[float]]:

@@ -18,6 +18,7 @@ from iojoule.meter.correction import Correction
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.estimate import Amounts, DriveModel, Estimate, States
+from iojoule.meter.idle import Descent
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.quantities import NORMAL_90
 
@@ -36,12 +37,14 @@ class Basis:
         source: `profile`, `catalogue` or `class`.
         power_state: Operational power state that it is held in.
         settings: Further columns of `make_frame` that hold for it.
+        sleep: What it falls through at rest; None where it is not known that it sleeps.
     """
 
     profile: DeviceProfile
     source: str
     power_state: int = 0
     settings: tuple[tuple[str, Any], ...] = ()
+    sleep: Descent | None = None
 
     @property
     def is_expected(self) -> bool:
@@ -64,6 +67,7 @@ class Reading:
         joules: Since the meter began, with `joules_low` and `joules_high`.
         part_joules: By `PARTS`; they add up to `joules`.
         unmetered_seconds: Since the meter began, of which nothing is known.
+        served: Whether the drive completed a command in the interval.
         corrected: Whether an instrument has corrected the estimate.
         reasons: Codes of what makes this interval less certain, or absent.
     """
@@ -81,6 +85,7 @@ class Reading:
     joules_high: float
     part_joules: dict[str, float]
     unmetered_seconds: float
+    served: bool
     corrected: bool
     reasons: tuple[str, ...]
 
@@ -117,6 +122,10 @@ class Meter:
         self._models: dict[tuple[Any, ...], DriveModel] = {}
         self._before: Snapshot | None = None
         self.intervals: Intervals | None = None
+
+    def rebase(self, key: str, basis: Basis) -> None:
+        """What the estimate of a drive rests on has changed; its joules go on."""
+        self._accounts[key].basis = basis
 
     def step(
         self, now: Snapshot, measured_watts: Mapping[str, tuple[float, float]] | None = None
@@ -166,9 +175,8 @@ class Meter:
         accounts = [self._accounts[drive.key] for drive in intervals.drives]
         for row, account in enumerate(accounts):
             basis = account.basis
-            groups.setdefault((id(basis.profile), basis.power_state, basis.settings), []).append(
-                row
-            )
+            key = (id(basis.profile), basis.power_state, basis.settings, basis.sleep)
+            groups.setdefault(key, []).append(row)
         readings: dict[str, Reading] = {}
         for key, rows in groups.items():
             group = [accounts[row] for row in rows]
@@ -178,14 +186,22 @@ class Meter:
             for place, account in enumerate(group):
                 account.states = states.take(slice(place, place + 1))
                 readings[account.drive.key] = self._reading(
-                    account, estimate, place, intervals, measured.get(account.drive.name)
+                    account,
+                    estimate,
+                    place,
+                    intervals,
+                    bool(intervals.commands[rows[place]]),
+                    measured.get(account.drive.name),
                 )
         return readings
 
     def _model(self, key: tuple[Any, ...], basis: Basis) -> DriveModel:
         if key not in self._models:
             self._models[key] = DriveModel(
-                basis.profile, power_state=basis.power_state, settings=dict(basis.settings)
+                basis.profile,
+                power_state=basis.power_state,
+                sleep=basis.sleep,
+                settings=dict(basis.settings),
             )
         return self._models[key]
 
@@ -195,6 +211,7 @@ class Meter:
         estimate: Estimate,
         place: int,
         intervals: Intervals,
+        served: bool,
         measured: tuple[float, float] | None,
     ) -> Reading:
         seconds = intervals.seconds
@@ -246,6 +263,7 @@ class Meter:
             joules_high=account.high,
             part_joules=dict(account.parts),
             unmetered_seconds=account.unmetered,
+            served=served,
             corrected=measured is not None or correction.has_learnt,
             reasons=tuple(reasons),
         )
@@ -268,6 +286,7 @@ class Meter:
             joules_high=account.high,
             part_joules=dict(account.parts),
             unmetered_seconds=account.unmetered,
+            served=False,
             corrected=account.correction.has_learnt,
             reasons=(*account.drive.reasons, *reasons),
         )

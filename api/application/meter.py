@@ -5,32 +5,29 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iojoule.api.application.build_profile import expected_profile
-from iojoule.api.application.profiles import profile_in, profile_of
-from iojoule.datasets.catalogue import load_catalogue
-from iojoule.datasets.errors import InputError, NoProfileError, UnknownDeviceError
-from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
-from iojoule.measure.errors import HostStateError
+from iojoule.api.application.meter_basis import DriveState, ask, basis_of, in_state, power_state
+from iojoule.datasets.errors import InputError
+from iojoule.measure.drive.nvme import NvmeController
+from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.sensors import open_sensor
 from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
 from iojoule.meter.counters import PROC, BlockCounters
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
 from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
+from iojoule.meter.idle_settings import block_device
 from iojoule.meter.instrument import Instrument
 from iojoule.meter.meter import Basis, Meter, Reading
-from iojoule.model.prior.classes import class_profile
+
+ASK_SECONDS = 2.0
+"""Between two questions for the power state of a drive that serves."""
 
 GROUPS_EXPECTED = 5000
 """Control groups whose files may stay open, where the host allows."""
-
-PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"
-"""What an estimate rests on: a fit to measurements, facts of the model, or of its kind alone."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,9 @@ class MeterOptions:
         idle: Who pays what a drive draws at rest.
         processes: Whether to divide among processes instead, an estimate.
         groups_optional: Whether to go on where control groups count nothing.
+        ask_drives: Whether to ask NVMe drives for their power states and how they sleep: once, and
+            for the state again while they serve.
+        controllers: Name of a drive and the node of its controller, where the host has no other.
     """
 
     drives: tuple[str, ...] = ()
@@ -59,6 +59,8 @@ class MeterOptions:
     idle: IdlePolicy = IdlePolicy.SEPARATE
     processes: bool = False
     groups_optional: bool = False
+    ask_drives: bool = False
+    controllers: Mapping[str, str] | None = None
 
 
 def assigned(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -85,74 +87,13 @@ def kernel_name(drive: str) -> str:
     return path.resolve().name if path.is_absolute() else path.name
 
 
-def basis_of(drive: MeteredDrive, stated: Mapping[str, str]) -> Basis:
-    """What the estimate of a drive rests on: what is stated, else its model, else its kind.
+@dataclass
+class _Asked:
+    """A drive that may be asked: how, what it said, and when."""
 
-    Raises:
-        InputError: A stated profile cannot be read, or knows no watts.
-    """
-    profile, source = _profile_for(drive, stated)
-    settings: tuple[tuple[str, Any], ...] = ()
-    if drive.sleeps_by_itself and profile.idle is not None:
-        settings = (("apst_enabled", True),)
-    return Basis(profile, source, settings=settings)
-
-
-def _profile_for(drive: MeteredDrive, stated: Mapping[str, str]) -> tuple[DeviceProfile, str]:
-    named = stated.get(drive.name)
-    if named is not None:
-        profile = profile_in(Path(named)) if named.endswith(".json") else profile_of(named)
-        if profile.device_power is None:
-            raise NoProfileError(
-                f"--profile {drive.name}={named}: it knows no watts of the drive; measure it with "
-                "a power meter, or name another"
-            )
-        return profile, CATALOGUE if profile.device_power.is_expected else PROFILE
-    known = _of_model(drive.model) if drive.model else None
-    if known is not None:
-        return known
-    link = drive.link
-    return (
-        _of_class(
-            drive.rotates,
-            drive.transport == "nvme",
-            drive.capacity_bytes,
-            link.generation,
-            link.lanes,
-        ),
-        CLASS,
-    )
-
-
-@cache
-def _of_model(model: str) -> tuple[DeviceProfile, str] | None:
-    """A shipped profile with watts, else what the catalogue lets expect; None for neither."""
-    try:
-        device = load_catalogue().get(model).id
-    except UnknownDeviceError:
-        return None
-    if device in shipped_profiles():
-        shipped = load_shipped_profile(device)
-        if shipped.device_power is not None:
-            return shipped, CATALOGUE if shipped.device_power.is_expected else PROFILE
-    try:
-        return expected_profile(device), CATALOGUE
-    except NoProfileError:
-        return None
-
-
-@cache
-def _of_class(
-    rotates: bool, nvme: bool, capacity: int | None, generation: int | None, lanes: int | None
-) -> DeviceProfile:
-    """One profile for all drives of a kind, so that they are evaluated together."""
-    return class_profile(
-        rotates=rotates,
-        nvme=nvme,
-        capacity_bytes=capacity,
-        pcie_generation=generation,
-        pcie_lanes=lanes,
-    )
+    nvme: NvmeController
+    said: DriveState
+    seconds: float
 
 
 class LiveMeter:
@@ -169,8 +110,14 @@ class LiveMeter:
 
     def __init__(self, options: MeterOptions) -> None:
         self.options = options
-        stated = options.profiles or {}
-        named = {*options.drives, *stated, *(options.instruments or {})}
+        controllers = options.controllers or {}
+        named = {
+            *options.drives,
+            *(options.profiles or {}),
+            *(options.instruments or {}),
+            *controllers,
+        }
+        self._asked: dict[str, _Asked] = {}
         self.counters = BlockCounters(options.proc, options.sysfs, also=named, only=options.drives)
         self.instruments: dict[str, Instrument] = {}
         self.groups: GroupMeter | ProcessMeter | None = None
@@ -178,7 +125,7 @@ class LiveMeter:
             first = self.counters.read()
             self.left_out = first.inventory.left_out
             self._check(named, {name for drive in first.drives for name in drive.devices})
-            self.meter = Meter(lambda drive: basis_of(drive, stated))
+            self.meter = Meter(self._basis)
             self.readings = self.meter.step(first)
             if options.processes:
                 self.groups = ProcessMeter(options.proc)
@@ -219,6 +166,7 @@ class LiveMeter:
             if (watts := instrument.watts(seconds)) is not None
         }
         self.readings = self.meter.step(now, measured)
+        self._ask_again()
         if self.groups is not None and self.meter.intervals is not None:
             self.groups.step(self.meter.intervals, self.readings)
         self.step_seconds = time.monotonic() - begin
@@ -237,6 +185,36 @@ class LiveMeter:
             if wait > 0:
                 sleep(wait)
             yield self.step()
+
+    def _basis(self, drive: MeteredDrive) -> Basis:
+        said = None
+        if self.options.ask_drives:
+            device = block_device(drive.name, self.options.sysfs)
+            named = (self.options.controllers or {}).get(drive.name)
+            node = Path(named) if named is not None else device.controller_node()
+            if node is not None:
+                nvme = NvmeController(node, device.namespace_id())
+                said = ask(nvme)
+                self._asked[drive.key] = _Asked(nvme, said, time.monotonic())
+        return basis_of(drive, self.options.profiles or {}, self.options.sysfs, said)
+
+    def _ask_again(self) -> None:
+        """Ask drives that have just served, so that none wakes, whether their state is another."""
+        for reading in self.readings:
+            asked = self._asked.get(reading.drive.key)
+            now = time.monotonic()
+            if asked is None or not reading.served or now - asked.seconds < ASK_SECONDS:
+                continue
+            asked.seconds = now
+            try:
+                state = power_state(asked.nvme)
+            except DriveError:
+                del self._asked[reading.drive.key]  # it has gone, and is asked when it comes back
+                continue
+            if state != asked.said.power_state:
+                asked.said = replace(asked.said, power_state=state)
+                basis = in_state(reading.basis, reading.drive, self.options.sysfs, asked.said)
+                self.meter.rebase(reading.drive.key, basis)
 
     def _group_meter(self, root: Path) -> GroupMeter | None:
         hierarchy = find_hierarchy(root)

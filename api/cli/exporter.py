@@ -14,7 +14,9 @@ from prometheus_client import start_http_server
 from iojoule.api.application.meter import LiveMeter, MeterOptions, assigned, kernel_name
 from iojoule.api.cli import console
 from iojoule.api.cli.meter import (
+    AskOption,
     CgroupsOption,
+    ControllersOption,
     DrivesOption,
     InstrumentsOption,
     IntervalOption,
@@ -48,6 +50,8 @@ def exporter(
     profile: ProfilesOption = None,
     power: InstrumentsOption = None,
     interval: IntervalOption = 1.0,
+    ask_drive: AskOption = False,
+    controller: ControllersOption = None,
     groups: Annotated[
         bool, typer.Option("--groups/--no-groups", help="Whose joules, by control group.")
     ] = True,
@@ -61,7 +65,7 @@ def exporter(
 ) -> None:
     """Publish watts and joules of drives for Prometheus and OpenTelemetry.
 
-    Needs no root and sends no command to a drive, so that none wakes up. Joules are counters, so
+    Needs no root and, without --ask-drive, sends no command to a drive. Joules are counters, so
     rate() of them is watts; intervals are their own series. $OTEL_EXPORTER_OTLP_ENDPOINT pushes
     the same by OTLP besides (`iojoule[otel]`).
     """
@@ -74,6 +78,8 @@ def exporter(
         sysfs=sysfs,
         cgroups=cgroups if groups else None,
         groups_optional=True,
+        ask_drives=ask_drive,
+        controllers=assigned(controller or (), "--controller"),
     )
     with ExitStack() as stack:
         publisher = Publisher(LiveMeter(options), groups_max)

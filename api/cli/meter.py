@@ -60,6 +60,20 @@ InstrumentsOption = Annotated[
 IntervalOption = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks at the counters.")
 ]
+AskOption = Annotated[
+    bool,
+    typer.Option(
+        "--ask-drive",
+        help="Ask NVMe drives for power state and APST table: four commands, which may wake them, "
+        "and the state again while they serve. Root.",
+    ),
+]
+ControllersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="DRIVE=NODE", help="With --ask-drive: the controller, where it is not found."
+    ),
+]
 ProcOption = Annotated[Path, typer.Option(metavar="DIR", help="Where procfs is mounted.")]
 SysfsOption = Annotated[Path, typer.Option(metavar="DIR", help="Where sysfs is mounted.")]
 CgroupsOption = Annotated[
@@ -78,6 +92,8 @@ def meter(
     ] = None,
     proc: ProcOption = Path("/proc"),
     sysfs: SysfsOption = Path("/sys"),
+    ask_drive: AskOption = False,
+    controller: ControllersOption = None,
     groups: Annotated[
         bool, typer.Option("--groups", help="Whose joules: by control group, from their counters.")
     ] = False,
@@ -100,7 +116,7 @@ def meter(
 ) -> None:
     """Estimate what each drive of this host draws, live, from block counters.
 
-    Needs no power meter and sends no command to a drive, so that none wakes up. The table has the
+    Needs no power meter and, without --ask-drive, sends no command to a drive. The table has the
     joules since the beginning; CSV a row, and JSON an object a line, for each drive and interval,
     and with --groups one for each group of each drive.
     """
@@ -113,6 +129,8 @@ def meter(
         sysfs=sysfs,
         cgroups=cgroups if groups else None,
         processes=processes,
+        ask_drives=ask_drive,
+        controllers=assigned(controller or (), "--controller"),
         idle=IdlePolicy.BY_USE if idle_by_use else IdlePolicy.SEPARATE,
     )
     with LiveMeter(options) as live:

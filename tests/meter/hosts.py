@@ -42,15 +42,14 @@ class Host:
 
     def nvme(self, name: str, serial: str, **attributes: str) -> Path:
         """An NVMe drive behind PCIe, with a controller of its own."""
-        return self.disk(
-            name,
-            below=f"pci/{name.rpartition('n')[0]}",
-            device__serial=serial + "   ",
-            device__model="Samsung SSD 980 PRO 1TB",
-            device__transport="pcie",
-            queue__rotational="0",
-            **attributes,
-        )
+        usual = {
+            "device__serial": serial + "   ",
+            "device__model": "Samsung SSD 980 PRO 1TB",
+            "device__transport": "pcie",
+            "queue__rotational": "0",
+        }
+        below = f"pci/{name.rpartition('n')[0]}"
+        return self.disk(name, below=below, **{**usual, **attributes})
 
     def remove(self, name: str) -> None:
         """Pull it out."""

@@ -1,0 +1,168 @@
+"""What the meter's estimate of a drive rests on: its profile, and how it sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from iojoule.api.application.build_profile import expected_profile
+from iojoule.api.application.profiles import profile_in, profile_of
+from iojoule.datasets.catalogue import catalogued, load_catalogue
+from iojoule.datasets.errors import NoProfileError, UnknownDeviceError
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
+from iojoule.measure.drive.nvme import (
+    AUTONOMOUS_TRANSITIONS,
+    POWER_MANAGEMENT,
+    POWER_STATE_MASK,
+    NvmeController,
+)
+from iojoule.measure.drive.transition_table import Transition, chain_from, decode, linux_chain
+from iojoule.meter.drives import MeteredDrive
+from iojoule.meter.idle import Descent, descent
+from iojoule.meter.idle_settings import read_settings
+from iojoule.meter.idle_watts import DeclaredState, declared_states, rest_of
+from iojoule.meter.meter import Basis
+from iojoule.model.prior.classes import class_profile
+
+PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"
+"""What an estimate rests on: a fit to measurements, facts of the model, or of its kind alone."""
+
+
+@dataclass(frozen=True)
+class DriveState:
+    """What a drive said of its power states: four commands, which may wake it.
+
+    Attributes:
+        states: As it declares them.
+        power_state: It is in now, or rests from.
+        table: Its autonomous transitions; empty where they are switched off.
+    """
+
+    states: tuple[DeclaredState, ...]
+    power_state: int
+    table: tuple[Transition, ...]
+
+
+def ask(nvme: NvmeController) -> DriveState:
+    """Ask a drive; raises DriveError where it does not answer."""
+    controller = nvme.identify()
+    enabled = controller.has_apst and bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
+    return DriveState(
+        states=declared_states(controller.power_states),
+        power_state=power_state(nvme),
+        table=decode(nvme.transitions()) if enabled else (),
+    )
+
+
+def power_state(nvme: NvmeController) -> int:
+    """The power state that the host has set: one command, which may wake the drive."""
+    return nvme.feature(POWER_MANAGEMENT) & POWER_STATE_MASK
+
+
+def basis_of(
+    drive: MeteredDrive,
+    stated: Mapping[str, str],
+    sysfs: Path,
+    said: DriveState | None = None,
+) -> Basis:
+    """What the estimate of a drive rests on: what is stated, else its model, else its kind.
+
+    Args:
+        drive: Which.
+        stated: Profiles by name of the drive.
+        sysfs: Where it is mounted.
+        said: What the drive said of itself; None where it was not asked. It is taken to be in
+            power state 0 then, and to have the table of transitions that Linux sets.
+
+    Raises:
+        InputError: A stated profile cannot be read, or knows no watts.
+    """
+    profile, source = _profile_for(drive, stated)
+    settings: tuple[tuple[str, Any], ...] = ()
+    if drive.sleeps_by_itself and profile.idle is not None:
+        settings = (("apst_enabled", True),)
+    basis = Basis(profile, source, settings=settings)
+    return _asleep(basis, drive, sysfs, said)
+
+
+def in_state(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState) -> Basis:
+    """The same where the drive is in another power state."""
+    return _asleep(basis, drive, sysfs, said)
+
+
+def _asleep(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState | None) -> Basis:
+    """With its power state and what it falls through at rest, as far as they are known."""
+    settings = read_settings(drive.name, sysfs=sysfs)
+    model = catalogued(drive.model) if drive.model else None
+    states = said.states if said else declared_states(model.power_states if model else ())
+    rest = rest_of(states, basis.profile, model, settings.link.sleeps)
+    state = said.power_state if said else 0
+    if rest is None or (said is None and not drive.sleeps_by_itself):
+        return replace(basis, power_state=state)
+    known = [sleep.latency for sleep in rest.sleeps]
+    if said is not None:
+        chain = chain_from(said.table, state, [latency.state for latency in known])
+    else:
+        chain = linux_chain(known, settings.latency_tolerance_us or 0, settings.rule)
+    sleep: Descent | None = descent(rest, chain) if chain or said else None
+    return replace(basis, power_state=state, sleep=sleep)
+
+
+def _profile_for(drive: MeteredDrive, stated: Mapping[str, str]) -> tuple[DeviceProfile, str]:
+    named = stated.get(drive.name)
+    if named is not None:
+        profile = profile_in(Path(named)) if named.endswith(".json") else profile_of(named)
+        if profile.device_power is None:
+            raise NoProfileError(
+                f"--profile {drive.name}={named}: it knows no watts of the drive; measure it with "
+                "a power meter, or name another"
+            )
+        return profile, CATALOGUE if profile.device_power.is_expected else PROFILE
+    known = _of_model(drive.model) if drive.model else None
+    if known is not None:
+        return known
+    link = drive.link
+    return (
+        _of_class(
+            drive.rotates,
+            drive.transport == "nvme",
+            drive.capacity_bytes,
+            link.generation,
+            link.lanes,
+        ),
+        CLASS,
+    )
+
+
+@cache
+def _of_model(model: str) -> tuple[DeviceProfile, str] | None:
+    """A shipped profile with watts, else what the catalogue lets expect; None for neither."""
+    try:
+        device = load_catalogue().get(model).id
+    except UnknownDeviceError:
+        return None
+    if device in shipped_profiles():
+        shipped = load_shipped_profile(device)
+        if shipped.device_power is not None:
+            return shipped, CATALOGUE if shipped.device_power.is_expected else PROFILE
+    try:
+        return expected_profile(device), CATALOGUE
+    except NoProfileError:
+        return None
+
+
+@cache
+def _of_class(
+    rotates: bool, nvme: bool, capacity: int | None, generation: int | None, lanes: int | None
+) -> DeviceProfile:
+    """One profile for all drives of a kind, so that they are evaluated together."""
+    return class_profile(
+        rotates=rotates,
+        nvme=nvme,
+        capacity_bytes=capacity,
+        pcie_generation=generation,
+        pcie_lanes=lanes,
+    )
