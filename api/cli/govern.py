@@ -88,6 +88,14 @@ def govern(
         list[str] | None,
         typer.Option(metavar="NAME", help="That may be used beside the present one."),
     ] = None,
+    best_effort: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="CGROUP",
+            help="Control group whose bandwidth is limited (io.max) while no setting keeps SLA and "
+            "budget; again for each.",
+        ),
+    ] = None,
     pattern: Annotated[
         str | None, typer.Option(help="random or sequential: counters do not tell.")
     ] = None,
@@ -167,6 +175,7 @@ def govern(
         instruments=power or (),
         power_states=_numbers(power_states),
         schedulers=tuple(scheduler or ()),
+        best_effort=tuple(best_effort or ()),
     )
     if run:
         _require_consent(drives, serial or ())

@@ -296,6 +296,62 @@ class SysfsValue:
             return "nothing"
 
 
+_NO_LIMIT = {"io.max": "rbps=max wbps=max riops=max wiops=max"}
+"""What is in force where a file of a control group has no line of a drive; else 0."""
+
+
+@dataclass(frozen=True)
+class GroupLimit:
+    """The line of one drive, `259:0 ...`, in a file of a control group with limits of I/O.
+
+    Sources: cgroup-v2.rst (io.max) and cgroup-v1/blkio-controller.rst (blkio.throttle.*) of Linux.
+    """
+
+    path: str
+    number: str
+    kind: ClassVar[str] = "group-limit"
+
+    def is_settable(self) -> bool:
+        """Whether it is such a file."""
+        declared = (*host_files.OF_GROUPS, *host_files.SETTABLE)
+        return any(files.hold(Path(self.path)) for files in declared)
+
+    def is_there(self) -> bool:
+        """Whether the group still exists."""
+        return Path(self.path).exists()
+
+    def get(self) -> str:
+        """What its line says behind the number."""
+        try:
+            lines = Path(self.path).read_text().splitlines()
+        except OSError as error:
+            raise HostStateError(f"{self.path}: cannot be read ({error.strerror})") from None
+        pairs = (line.split(maxsplit=1) for line in lines)
+        said = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+        return said.get(self.number, _NO_LIMIT.get(Path(self.path).name, "0"))
+
+    def set(self, value: str) -> None:
+        """Write the line and read it back."""
+        try:
+            Path(self.path).write_text(f"{self.number} {value}")
+        except OSError as error:
+            raise HostStateError(
+                f"{self.path}: refuses {self.number} {value} ({error.strerror}); it needs root and "
+                "a drive of the kernel's own"
+            ) from None
+        now = self.get()
+        if now != value:
+            raise HostStateError(f"{self.path}: was set to {value!r} but says {now!r}")
+
+    def command(self, value: str) -> str:
+        """A shell line."""
+        return f"echo {self.number} {value} > {self.path}"
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
+
+
 @dataclass(frozen=True)
 class NvmeFeature:
     """A feature whose value is one number: power state, write cache, power limit."""
@@ -471,6 +527,7 @@ KINDS: dict[str, type[Any]] = {
     change.kind: change
     for change in (
         SysfsValue,
+        GroupLimit,
         NvmeFeature,
         NvmeTransitions,
         StandbyTimer,
@@ -482,8 +539,9 @@ KINDS: dict[str, type[Any]] = {
 """Every kind of change by its name in the journal."""
 
 
-def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile]:
-    return isinstance(change, SysfsValue | TextFile) and not change.is_settable()
+def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile | GroupLimit]:
+    files = SysfsValue | TextFile | GroupLimit
+    return isinstance(change, files) and not change.is_settable()
 
 
 @cache

@@ -90,6 +90,26 @@ OF_PLANS = (
 """What a plan may name besides (`HostPlan.files`): what drives, their links and processors draw,
 and when writes reach a drive. Nothing by which the kernel starts a program or finds one."""
 
+
+@dataclass(frozen=True)
+class GroupFiles(HostFiles):
+    """Files of one name in every control group; these lie at any depth."""
+
+    def hold(self, path: Path) -> bool:
+        """Whether a path is one of them and no link on its way leads out of their tree."""
+        below = path.resolve().is_relative_to(self.root) and path.is_relative_to(self.root)
+        return below and path.name == self.below and ".." not in path.parts
+
+
+_GROUPS = Path("/sys/fs/cgroup")
+
+OF_GROUPS = (
+    GroupFiles(_GROUPS, "io.max"),
+    GroupFiles(_GROUPS, "blkio.throttle.read_bps_device"),
+    GroupFiles(_GROUPS, "blkio.throttle.write_bps_device"),
+)
+"""Limits of best-effort control groups, by which a governor makes room."""
+
 SETTABLE = (*OF_KNOBS, *OF_PLANS)
 
 UDEV_RULE = HostFiles(_ETC, "udev/rules.d/71-iojoule-*.rules")

@@ -73,6 +73,7 @@ def governed(
     instruments: Sequence[str] = (),
     power_states: tuple[int, ...] = (),
     schedulers: tuple[str, ...] = (),
+    best_effort: tuple[Path, ...] = (),
 ) -> list[Governed]:
     """The drives with what was measured of each; changes nothing.
 
@@ -82,6 +83,7 @@ def governed(
         controllers: `DRIVE=/dev/Y`; likewise instruments, `DRIVE=SENSOR`.
         power_states: That may be used.
         schedulers: Likewise.
+        best_effort: Control groups that may be limited.
 
     Raises:
         InputError: A drive has no profile, or an option names none of the drives.
@@ -105,7 +107,15 @@ def governed(
         node = nodes.get(name)
         facts, controller = inspect_drive(path, Path(node) if node else None)
         found.append(
-            Governed(facts, controller, _profile(said), power_states, schedulers, sensors.get(name))
+            Governed(
+                facts,
+                controller,
+                _profile(said),
+                power_states=power_states,
+                schedulers=schedulers,
+                instrument=sensors.get(name),
+                best_effort=best_effort,
+            )
         )
     return found
 

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     WAITING = "waiting"
     NO_SWITCHES = "no_switches_left"
     RESTING = "resting"
+    THROTTLED = "throttled"
     CHEAPEST = "cheapest"
 
 
@@ -116,6 +117,7 @@ class Observation:
         watts: As an instrument measured; None without one.
         predicted_watts: Likewise.
         may_sleep: Whether the drive may be asleep: a switch would wake it.
+        is_throttled: Whether best-effort groups are limited: their wants are not seen.
     """
 
     at_seconds: float
@@ -125,6 +127,7 @@ class Observation:
     watts: float | None = None
     predicted_watts: float | None = None
     may_sleep: bool = False
+    is_throttled: bool = False
 
     @property
     def is_breach(self) -> bool:
@@ -249,8 +252,9 @@ class Law:
         if best == here or saving < rules.saving_share * forecasts[here].watts:
             self._cheaper_since = None
             return here, Reason.CHEAPEST
-        if seen.may_sleep:
-            return here, Reason.RESTING
+        if seen.may_sleep or seen.is_throttled:
+            self._cheaper_since = None
+            return here, Reason.RESTING if seen.may_sleep else Reason.THROTTLED
         if self._cheaper_since is None:
             self._cheaper_since = seen.at_seconds
         if seen.at_seconds - self._cheaper_since < rules.saving_seconds:

@@ -23,6 +23,7 @@ from iojoule.api.acting.governing.forecast import (
     Load,
     Predicted,
 )
+from iojoule.api.acting.governing.groups import BestEffortGroup
 from iojoule.api.acting.governing.law import Decision, Law, Observation, Reason, Rules, shares
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.measure.campaign.rig import DriveFacts
@@ -59,6 +60,7 @@ class Governed:
         power_states: That may be used; empty for all that were measured.
         schedulers: That may be used beside the present one.
         instrument: A sensor of its power; None: it is estimated.
+        best_effort: Folders of control groups that are limited while nothing else helps.
     """
 
     drive: DriveFacts
@@ -67,6 +69,7 @@ class Governed:
     power_states: tuple[int, ...] = ()
     schedulers: tuple[str, ...] = ()
     instrument: str | None = None
+    best_effort: tuple[Path, ...] = ()
 
     @property
     def name(self) -> str:
@@ -144,6 +147,8 @@ class _Drive:
         self.actuators = Actuators(governed.drive, governed.controller, settings, state)
         self.began_in = self.in_force = self.actuators.in_force()
         self.law = Law(options.rules, self.in_force or 0)
+        self.groups = [BestEffortGroup(one, device, state) for one in governed.best_effort]
+        self.limits: dict[str, float | None] = {}
         self.demand = Demand(max(round(options.memory_seconds / options.period_seconds), 1))
         self.reading: Reading = read_counters(device)
         self.checked_at = -math.inf
@@ -295,8 +300,8 @@ class Governor:
             raise DriveError("every governed drive has vanished")
 
     def _look(self, drive: _Drive, intervals: Intervals, row: int, now: float) -> _Seen:
-        reading = read_counters(drive.governed.drive.device)
-        window, drive.reading = between(drive.reading, reading), reading
+        before, reading = drive.reading, read_counters(drive.governed.drive.device)
+        window, drive.reading = between(before, reading), reading
         reads, writes = intervals.read_commands[row], intervals.write_commands[row]
         moved = intervals.read_bytes[row] + intervals.write_bytes[row]
         load = drive.demand.add(intervals.seconds, float(reads), float(writes), float(moved))
@@ -309,6 +314,8 @@ class Governor:
         present = predicted[here] if here is not None else None
         watts, measured = self._watts(drive, intervals, row, here)
         mean = window.latency_mean_ns
+        if not window.requests and not before.in_flight:
+            mean = None  # what waits has come within the interval
         share = None
         if mean is not None:
             share = drive.forecaster.measured_share(mean, present or predicted[0])
@@ -328,6 +335,7 @@ class Governor:
                 watts=watts if measured else None,
                 predicted_watts=present.forecast.watts if present else None,
                 may_sleep=bool(sleeps) and load.requests_per_second == 0,
+                is_throttled=any(limit is not None for limit in drive.limits.values()),
             ),
             now_predicted=present,
             next_predicted=drive.predicted(drive.demand.next()),
@@ -399,6 +407,7 @@ class Governor:
         elif decision.reason is Reason.BREACH:
             self._check(drive, now)  # the safest setting is said to be in force already: is it?
         drive.actuators.limit(decision.limit_watts, decision.setting)
+        self._throttle(drive, seen, decision)
         if drive.runs:
             drive.in_force = decision.setting
         totals = drive.totals
@@ -421,6 +430,24 @@ class Governor:
             )
         return decision
 
+    def _throttle(self, drive: _Drive, seen: _Seen, decision: Decision) -> None:
+        """Limit best-effort groups while no setting keeps SLA and budget."""
+        missed = seen.observation.is_breach and not decision.switched
+        pressed = missed or decision.limit_watts is not None
+        for group in drive.groups:
+            limit = group.decide(
+                seen.observation.at_seconds,
+                self.options.period_seconds,
+                is_pressed=pressed,
+                of_drive=seen.load.requests_per_second * seen.load.request_bytes,
+            )
+            name = str(group.folder)
+            if limit != drive.limits.get(name):
+                drive.last_reason = None  # log it
+                said = "no limit" if limit is None else f"{limit / 1e6:.4g} MB/s"
+                self._say(f"{drive.governed.name}: {name}: {said}")
+            drive.limits[name] = limit
+
     def _count_saving(self, drive: _Drive, seen: _Seen, here: int) -> None:
         if drive.began_in is None:
             return
@@ -442,6 +469,9 @@ class Governor:
             "hold_off_seconds": round(decision.hold_off_seconds, 3),
             "budget_watts": _figure(budget),
             "limit_watts": _figure(drive.actuators.limit_watts),
+            "best_effort_bytes_per_second": {
+                name: _figure(limit) for name, limit in drive.limits.items()
+            },
             "measured": {
                 "requests_per_second": _figure(seen.load.requests_per_second),
                 "request_bytes": _figure(seen.load.request_bytes),

@@ -13,6 +13,7 @@ from iojoule.api.acting.governing.actuators import Actuators, require_evidence, 
 from iojoule.api.acting.governing.budget import FleetShare, PlannedBudget
 from iojoule.api.acting.governing.files import read_service
 from iojoule.api.acting.governing.forecast import Demand, Forecaster, Load, Setting
+from iojoule.api.acting.governing.groups import BestEffortGroup, Throttle
 from iojoule.api.client.errors import UnreachableError
 from iojoule.datasets.errors import InputError, NoProfileError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
@@ -20,12 +21,14 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.drive.nvme import Controller, PowerState
 from iojoule.measure.errors import UnsafeDriveError
+from iojoule.measure.host import host_files
 from iojoule.measure.host.journal import HostState
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.plan import Plan
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.sla import parse_sla
 from tests.api.acting.hosts import host, values
+from tests.settable import Below
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 CONTROLLER = Controller(
@@ -214,3 +217,49 @@ def test_a_planned_budget_holds_for_a_while_when_the_service_is_away(tmp_path: P
     with pytest.raises(InputError):
         budget(FleetShare(file, "others", 1), plans)
     assert re.search("60 s", said[0])
+
+
+def test_a_best_effort_group_gives_way_fast_and_comes_back_slowly() -> None:
+    throttle = Throttle(hold_seconds=10.0)
+    wants, limits = 10e6, []
+    for second in range(60):
+        moved = min(wants, throttle.limit or wants)
+        limits.append(throttle.decide(float(second), second < 6, moved))
+    assert limits[:6] == pytest.approx([7e6, 7e6, 4.9e6, 4.9e6, 3.43e6, 3.43e6])
+    assert limits[14] == pytest.approx(1.25 * 3.43e6)
+    assert throttle.decide(70.0, is_pressed=False, moved=1e6) is None, "it no longer needs a limit"
+    assert Throttle().decide(0.0, is_pressed=True, moved=0.0) is None
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_of_groups_are_written_for_one_drive_and_restored(
+    tmp_path: Path, drive: DriveFacts, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_files, "SETTABLE", (Below(tmp_path, "*"),))
+    folder, number = tmp_path / "batch", drive.device.number
+    folder.mkdir()
+    if version == 2:
+        (folder / "io.stat").write_text(f"7:0 rbytes=9\n{number} rbytes=1000000 wbytes=0 rios=1\n")
+        files = [folder / "io.max"]
+    else:
+        stat = folder / "blkio.throttle.io_service_bytes_recursive"
+        stat.write_text(f"7:0 Read 9\n{number} Read 900000\n{number} Write 100000\nTotal 1000009\n")
+        files = [folder / f"blkio.throttle.{one}_bps_device" for one in ("read", "write")]
+    for file in files:
+        file.write_text("")
+    with HostState("drive", tmp_path / "state") as state:
+        group = BestEffortGroup(folder, drive.device, state)
+        assert group.decide(0.0, 1.0, is_pressed=False, of_drive=0.0) is None
+        for file in (folder / "io.stat", folder / "blkio.throttle.io_service_bytes_recursive"):
+            if file.exists():
+                file.write_text(
+                    file.read_text().replace("=1000000", "=2000000").replace("900", "1900")
+                )
+        assert group.decide(1.0, 1.0, is_pressed=True, of_drive=9e6) == pytest.approx(0.7e6)
+        for file in files:
+            assert file.read_text().startswith(f"{number} ")
+            assert "700000" in file.read_text()
+    for file in files:
+        assert "700000" not in file.read_text()
+    with pytest.raises(InputError):
+        BestEffortGroup(tmp_path, drive.device, None)
