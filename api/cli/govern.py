@@ -194,13 +194,14 @@ def govern(
 
 def _guarded(drives: Sequence[Governed], run: bool, work: Callable[[Any], None]) -> None:
     """Work until it ends or a signal ends it, which is how a daemon is ended."""
+    from iojoule.api.acting.governing.files import only_governor
     from iojoule.measure.host.guard import Interrupted, guarded, signal_handler
 
     try:
         if run:
-            guarded(
-                drives[0].drive.device, console.note, "settings are restored", work, in_use=True
-            )
+            with only_governor(drives):
+                device = drives[0].drive.device
+                guarded(device, console.note, "settings are restored", work, in_use=True)
         else:
             with signal_handler(console.note):
                 work(None)

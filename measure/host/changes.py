@@ -327,8 +327,8 @@ class GroupLimit:
         except OSError as error:
             raise HostStateError(f"{self.path}: cannot be read ({error.strerror})") from None
         pairs = (line.split(maxsplit=1) for line in lines)
-        said = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
-        return said.get(self.number, _NO_LIMIT.get(Path(self.path).name, "0"))
+        by_drive = {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+        return by_drive.get(self.number, _NO_LIMIT.get(Path(self.path).name, "0"))
 
     def set(self, value: str) -> None:
         """Write the line and read it back."""

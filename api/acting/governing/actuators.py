@@ -24,6 +24,7 @@ from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host.changes import Change, NvmeFeature, SysfsValue
 from iojoule.measure.host.journal import HostState
 
+_LIMIT_STEP = 0.01
 _SEEN = frozenset({Evidence.MEASURED, Evidence.INTERPOLATED, Evidence.PUBLISHED})
 
 
@@ -147,6 +148,7 @@ class Actuators:
         self._scheduler = SysfsValue(str(drive.device.queue("scheduler")))
         self._limit: NvmeFeature | None = None
         self.limit_watts: float | None = None
+        self.refused_watts: float | None = None
         if controller is not None and parse_abilities(controller.identify_bytes()).limits:
             self._limit = NvmeFeature(str(controller.node), controller.namespace, POWER_LIMIT)
             self._unlimited = self._limit.get()
@@ -161,6 +163,13 @@ class Actuators:
     def can_limit(self) -> bool:
         """Whether the drive enforces a power limit by itself."""
         return self._limit is not None
+
+    def is_asleep(self) -> bool:
+        """Whether the drive went by itself into a state in which it serves nothing."""
+        if self._power_state is None or self._drive.controller is None:
+            return False
+        present = int(self._power_state.get()) & POWER_STATE_MASK
+        return present not in [one.index for one in self._drive.controller.operational_states]
 
     def in_force(self) -> int | None:
         """Which setting is, by its place; None for none of them. Asks the drive."""
@@ -191,16 +200,30 @@ class Actuators:
         """Let the drive itself keep below so many watts; None lifts it.
 
         States above the limit become unavailable, so the setting is put into force again after it.
+        Changes of less than 1 % are left; a limit that the drive refuses is not tried again.
 
         Raises:
-            DriveError: It is refused.
+            DriveError: It cannot be lifted.
         """
-        if self._state is None or self._limit is None or watts == self.limit_watts:
+        present = self.limit_watts
+        same = watts == present
+        if watts is not None and present is not None:
+            same = abs(watts - present) < _LIMIT_STEP * present
+        if self._state is None or self._limit is None or same:
+            return
+        refused = self.refused_watts
+        if watts is not None and refused is not None and watts < refused * (1.0 + _LIMIT_STEP):
             return
         if self._power_state is not None:
             self._state.remember(self._power_state)  # before the limit, so that it is restored last
         value = self._unlimited if watts is None else str(power_word(watts))
-        self._state.set(self._limit, value)
+        try:
+            self._state.set(self._limit, value)
+        except DriveError:
+            if watts is None:
+                raise
+            self.refused_watts = watts
+            return
         self.limit_watts = watts
         if watts is None:
             self.set(place, again=True)

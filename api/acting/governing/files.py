@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +20,8 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import validation_error
 from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.session import inspect_drive
+from iojoule.measure.errors import HostStateError, UnsafeDriveError
+from iojoule.measure.host.journal import journals_folder
 from iojoule.recommender.request import parse_workload, read_text
 from iojoule.recommender.sla import Sla, parse_sla
 
@@ -99,26 +104,54 @@ def governed(
         stray = sorted(values.keys() - set(names))
         if stray:
             raise InputError(f"{option} {stray[0]}: is none of the drives {', '.join(names)}")
-    found = []
+    result = []
     for path, name in zip(drives, names, strict=True):
-        said = own.get(name) or (common[0] if common else None)
-        if said is None:
+        named = own.get(name) or (common[0] if common else None)
+        if named is None:
             raise InputError(f"{path}: no profile is named for it: --profile {name}=FILE")
         node = nodes.get(name)
         facts, controller = inspect_drive(path, Path(node) if node else None)
-        found.append(
+        result.append(
             Governed(
                 facts,
                 controller,
-                _profile(said),
+                _profile(named),
                 power_states=power_states,
                 schedulers=schedulers,
                 instrument=sensors.get(name),
                 best_effort=best_effort,
             )
         )
-    return found
+    return result
 
 
-def _profile(said: str) -> DeviceProfile:
-    return profile_in(Path(said)) if said.endswith(".json") else profile_of(said)
+@contextmanager
+def only_governor(drives: Sequence[Governed]) -> Iterator[None]:
+    """Hold each drive against other governors: two would restore each other's settings.
+
+    Raises:
+        UnsafeDriveError: Another one governs a drive.
+        HostStateError: The folder of the journals cannot be written.
+    """
+    folder = journals_folder()
+    with ExitStack() as stack:
+        for governed_drive in drives:
+            path = folder / f"govern-{governed_drive.name}.lock"
+            try:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise HostStateError(f"{path}: cannot be written ({error.strerror})") from None
+            stack.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UnsafeDriveError(
+                    f"{governed_drive.drive.device.path}: another `iojoule govern` governs it "
+                    f"({path} is locked); end that one first"
+                ) from None
+        yield
+
+
+def _profile(name: str) -> DeviceProfile:
+    return profile_in(Path(name)) if name.endswith(".json") else profile_of(name)

@@ -72,28 +72,62 @@ class Demand:
     """The demand of the next period from those of the last intervals: an upper quantile.
 
     Size and share of reads are means over all requests of these intervals, or, while there are
-    none, of those before. A rise counts at once, a fall when the intervals before it have passed.
+    none, of those before. A rise counts at once, a fall when the intervals before it have passed. A
+    drive that is late serves less than is demanded, so what it serves then counts only after a
+    while, twice as long each time that this proves too little.
 
     Args:
         intervals: How many count.
         quantile: Of their rates.
+        hold_seconds: The first while; `hold_max_seconds` the longest.
     """
 
-    def __init__(self, intervals: int = 10, quantile: float = 0.9) -> None:
+    def __init__(
+        self,
+        intervals: int = 10,
+        quantile: float = 0.9,
+        *,
+        hold_seconds: float = 60.0,
+        hold_max_seconds: float = 3600.0,
+    ) -> None:
         self._rates: deque[float] = deque(maxlen=intervals)
         self._amounts: deque[tuple[float, float, float]] = deque(maxlen=intervals)
         self._quantile = quantile
         self._mix = (4096.0, 1.0)
+        self._shortest, self._longest = hold_seconds, hold_max_seconds
+        self._hold, self._released = 0.0, -math.inf
+        self._held_until: float | None = None
 
-    def add(self, seconds: float, reads: float, writes: float, moved_bytes: float) -> Load:
-        """Take in an interval; returns its own load."""
-        rate = (reads + writes) / seconds
-        self._rates.append(rate)
+    def load(self, seconds: float, reads: float, writes: float, moved_bytes: float) -> Load:
+        """Take in what was moved in an interval; returns its load."""
         self._amounts.append((reads, writes, moved_bytes))
         read, written, moved = (sum(column) for column in zip(*self._amounts, strict=True))
         if read + written > 0 and moved > 0:
             self._mix = moved / (read + written), read / (read + written)
-        return Load(rate, *self._mix)
+        return Load((reads + writes) / seconds, *self._mix)
+
+    def add(self, load: Load, at_seconds: float, *, is_late: bool = False) -> None:
+        """Take in how much was served in an interval.
+
+        Args:
+            load: Of it.
+            at_seconds: Its end.
+            is_late: Whether requests waited for longer than they should.
+        """
+        rate = load.requests_per_second
+        if not is_late or not self._rates or rate >= self.next().requests_per_second:
+            self._held_until = None
+            self._rates.append(rate)
+            return
+        if self._held_until is None:
+            again = at_seconds - self._released < self._longest
+            self._hold = max(self._shortest, 2.0 * self._hold if again else 0.0)
+            self._hold = min(self._hold, self._longest)
+            self._held_until = at_seconds + self._hold
+        if at_seconds >= self._held_until:
+            self._released, self._held_until = at_seconds, None
+            self._rates.clear()
+            self._rates.append(rate)
 
     def next(self) -> Load:
         """What is to be expected of the next period."""

@@ -116,13 +116,13 @@ class BestEffortGroup:
 
     def _changes(self, limit: float | None) -> Iterator[tuple[Change, str]]:
         if self.is_v2:
-            said = "max" if limit is None else str(int(limit))
+            value = "max" if limit is None else str(int(limit))
             change = GroupLimit(str(self.folder / _V2_LIMIT), self._number)
-            yield change, f"rbps={said} wbps={said} riops=max wiops=max"
+            yield change, f"rbps={value} wbps={value} riops=max wiops=max"
             return
         for name in _V1_LIMITS:
-            said = "0" if limit is None else str(int(limit))
-            yield GroupLimit(str(self.folder / name), self._number), said
+            value = "0" if limit is None else str(int(limit))
+            yield GroupLimit(str(self.folder / name), self._number), value
 
     def _moved(self) -> float | None:
         """Bytes read and written so far, of the group and all below it; None where unknown."""

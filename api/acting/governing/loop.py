@@ -39,10 +39,11 @@ from iojoule.meter.estimate import Amounts, DriveModel, States
 from iojoule.meter.instrument import Instrument
 from iojoule.recommender.sla import Sla
 
-_STEP = 0.02
-"""Forecasts are made for rates rounded up to the next such step (log), so that they can be kept."""
+_RATE_STEP, _SIZE_STEPS, _MIX_STEPS = 0.05, 8, 20
+"""Loads are rounded up to the next step of 5 % in rate, and to the nearest eighth of an octave in
+size and twentieth in the share of reads: a forecast takes some 20 ms, one that is kept none."""
 
-_CACHED = 256
+_CACHED = 2048
 _LOG_SECONDS = 60.0
 """So often a line is logged although nothing changed."""
 
@@ -147,9 +148,16 @@ class _Drive:
         self.actuators = Actuators(governed.drive, governed.controller, settings, state)
         self.began_in = self.in_force = self.actuators.in_force()
         self.law = Law(options.rules, self.in_force or 0)
+        if self.runs and self.in_force is None:
+            self.actuators.set(0)
+            self.in_force = 0
         self.groups = [BestEffortGroup(one, device, state) for one in governed.best_effort]
         self.limits: dict[str, float | None] = {}
-        self.demand = Demand(max(round(options.memory_seconds / options.period_seconds), 1))
+        self.demand = Demand(
+            max(round(options.memory_seconds / options.period_seconds), 1),
+            hold_seconds=options.rules.hold_off_seconds,
+            hold_max_seconds=options.rules.hold_off_max_seconds,
+        )
         self.reading: Reading = read_counters(device)
         self.checked_at = -math.inf
         self.totals = Totals()
@@ -165,21 +173,23 @@ class _Drive:
         )
 
     def predicted(self, load: Load) -> list[Predicted]:
-        """Every setting at a load; rates are rounded up a little."""
+        """Every setting at a load, whose figures are rounded so that forecasts can be kept."""
         rate = load.requests_per_second
         if rate > 0:
-            rate = math.exp(math.ceil(math.log(rate) / _STEP) * _STEP)
-        size = math.ceil(load.request_bytes / 512) * 512
-        return self.at(Load(rate, size, round(load.read_fraction, 2)))
+            rate = math.exp(math.ceil(math.log(rate) / _RATE_STEP) * _RATE_STEP)
+        size = 2.0 ** (round(math.log2(load.request_bytes) * _SIZE_STEPS) / _SIZE_STEPS)
+        reads = round(load.read_fraction * _MIX_STEPS) / _MIX_STEPS
+        return self.at(Load(rate, size, reads))
 
     def check(self, now: float) -> bool:
         """Ask what is in force; whether somebody else has changed it."""
         self.checked_at = now
         if self.actuators.limit_watts is not None:
             return False  # the drive chooses its state below a limit
-        found = self.actuators.in_force()
-        changed = self.runs and found != self.law.setting and self.totals.seconds > 0
-        self.in_force = found
+        if self.actuators.is_asleep():
+            return False  # it names its sleep; the state that it wakes up to is not known
+        self.in_force = self.actuators.in_force()
+        changed = self.runs and self.in_force != self.law.setting
         if changed:
             self.actuators.set(self.law.setting, again=True)
             self.in_force = self.law.setting
@@ -283,6 +293,9 @@ class Governor:
             for name in self._drives
             if name in place
         }
+        for name in self._drives.keys() - seen.keys():  # its counters began anew
+            drive = self._drives[name]
+            drive.reading = read_counters(drive.governed.drive.device)
         budget = self._budget.watts()
         watts = self._divide(budget, seen)
         decisions = {}
@@ -304,7 +317,7 @@ class Governor:
         window, drive.reading = between(before, reading), reading
         reads, writes = intervals.read_commands[row], intervals.write_commands[row]
         moved = intervals.read_bytes[row] + intervals.write_bytes[row]
-        load = drive.demand.add(intervals.seconds, float(reads), float(writes), float(moved))
+        load = drive.demand.load(intervals.seconds, float(reads), float(writes), float(moved))
         if intervals.suspended_seconds or (
             load.requests_per_second > 0 and now - drive.checked_at >= self.options.check_seconds
         ):
@@ -319,6 +332,8 @@ class Governor:
         share = None
         if mean is not None:
             share = drive.forecaster.measured_share(mean, present or predicted[0])
+        full = present is not None and present.forecast.capacity <= load.requests_per_second
+        drive.demand.add(load, now, is_late=full or (share or 0.0) > 1.0)
         sleeps = intervals.drives[row].sleeps_by_itself
         return _Seen(
             load=load,
@@ -401,12 +416,15 @@ class Governor:
         forecasts = [one.forecast for one in seen.next_predicted]
         decision = drive.law.decide(seen.observation, forecasts, budget)
         now = seen.observation.at_seconds
+        if decision.limit_watts is None:  # below a limit a drive refuses states above it
+            drive.actuators.limit(None, decision.setting)
         if decision.switched:
             drive.actuators.set(decision.setting)
             drive.totals.switches += 1
         elif decision.reason is Reason.BREACH:
             self._check(drive, now)  # the safest setting is said to be in force already: is it?
-        drive.actuators.limit(decision.limit_watts, decision.setting)
+        if decision.limit_watts is not None:
+            drive.actuators.limit(decision.limit_watts, decision.setting)
         self._throttle(drive, seen, decision)
         if drive.runs:
             drive.in_force = decision.setting
@@ -420,7 +438,7 @@ class Governor:
             or decision.reason != drive.last_reason
             or now - drive.last_logged >= _LOG_SECONDS
         ):
-            self._record(drive, self._told(drive, seen, decision, before, budget))
+            self._record(drive, self._fields(drive, seen, decision, before, budget))
             drive.last_logged, drive.last_reason = now, decision.reason
         if decision.switched:
             verb = "switched" if drive.runs else "would switch"
@@ -444,8 +462,8 @@ class Governor:
             name = str(group.folder)
             if limit != drive.limits.get(name):
                 drive.last_reason = None  # log it
-                said = "no limit" if limit is None else f"{limit / 1e6:.4g} MB/s"
-                self._say(f"{drive.governed.name}: {name}: {said}")
+                shown = "no limit" if limit is None else f"{limit / 1e6:.4g} MB/s"
+                self._say(f"{drive.governed.name}: {name}: {shown}")
             drive.limits[name] = limit
 
     def _count_saving(self, drive: _Drive, seen: _Seen, here: int) -> None:
@@ -455,7 +473,7 @@ class Governor:
         saved = at_load[drive.began_in].forecast.watts - at_load[here].forecast.watts
         drive.totals.saved_joules += saved * self.options.period_seconds
 
-    def _told(
+    def _fields(
         self, drive: _Drive, seen: _Seen, decision: Decision, before: int, budget: float | None
     ) -> dict[str, Any]:
         expected = drive.demand.next()
@@ -497,13 +515,13 @@ class Governor:
             },
         }
 
-    def _record(self, drive: _Drive, told: dict[str, Any]) -> None:
+    def _record(self, drive: _Drive, fields: dict[str, Any]) -> None:
         self._log(
             {
                 "time_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "device": drive.governed.name,
                 "serial": drive.governed.drive.serial,
-                **told,
+                **fields,
             }
         )
 

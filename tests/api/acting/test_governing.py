@@ -118,14 +118,28 @@ def test_forecasts_of_a_shipped_profile() -> None:
 def test_the_next_demand_follows_a_rise_at_once_and_a_fall_when_it_has_lasted() -> None:
     demand = Demand(intervals=4)
     for reads in (100, 100, 100, 900):
-        demand.add(1.0, reads, 0.0, reads * 8192.0)
+        demand.add(demand.load(1.0, reads, 0.0, reads * 8192.0), 0.0)
     assert demand.next() == Load(900, 8192.0, 1.0)
     for _ in range(4):
-        demand.add(1.0, 60.0, 40.0, 100 * 4096.0)
+        demand.add(demand.load(1.0, 60.0, 40.0, 100 * 4096.0), 0.0)
     assert demand.next() == Load(100, 4096.0, 0.6)
     for _ in range(4):
-        quiet = demand.add(1.0, 0.0, 0.0, 0.0)
+        quiet = demand.load(1.0, 0.0, 0.0, 0.0)
+        demand.add(quiet, 0.0)
     assert quiet == demand.next() == Load(0.0, 4096.0, 0.6)
+
+
+def test_what_a_late_drive_serves_is_taken_for_the_demand_after_a_while_only() -> None:
+    demand = Demand(intervals=4, hold_seconds=10, hold_max_seconds=100)
+    held = []
+    for begin in (0.0, 50.0):
+        demand.add(Load(900.0, 4096.0, 1.0), begin)
+        seconds = 0.0
+        while demand.next().requests_per_second > 500:
+            seconds += 1.0
+            demand.add(Load(100.0, 4096.0, 1.0), begin + seconds, is_late=True)
+        held.append(seconds)
+    assert held == [11.0, 21.0]
 
 
 WORKLOAD = """
