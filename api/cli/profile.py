@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -277,6 +278,46 @@ def report(
     judged = None if findings is None else read_findings(findings, known.device)
     for path in write_card(build_card(known, judged), output):
         console.emit(f"{path}\n")
+
+
+class CoefficientsForm(StrEnum):
+    """Who reads them."""
+
+    JSON = "json"
+    PROMETHEUS = "prometheus"
+
+
+@app.command()
+def coefficients(
+    profile: Annotated[
+        Path | None, typer.Argument(metavar="PROFILE.json", help="What `iojoule fit` wrote.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="ID", help="A drive of the catalogue, instead.")
+    ] = None,
+    form: Annotated[
+        CoefficientsForm,
+        typer.Option("--as", help="JSON, or recording rules over node_exporter's disk series."),
+    ] = CoefficientsForm.JSON,
+    drive: Annotated[
+        str,
+        typer.Option(metavar="REGEX", help="With --as prometheus: the label `device`, nvme0n1."),
+    ] = ".+",
+) -> None:
+    """Print a drive's joules by command and byte and its idle watts, for other programs.
+
+    Kepler and Scaphandre read no such file: they join the recorded series, or those of
+    `iojoule exporter`, by `instance`. Alumet's energy-attribution takes the formula.
+    """
+    from iojoule.api.application.coefficients import coefficients_document, recording_rules
+
+    if (profile is None) == (device is None):
+        raise typer.BadParameter("say one of PROFILE.json and --device ID")
+    known = profile_in(profile) if profile is not None else profile_of(device or "")
+    if form is CoefficientsForm.JSON:
+        console.emit_json(coefficients_document(known))
+    else:
+        console.emit(recording_rules(known, drive))
 
 
 DeviceName = Annotated[
