@@ -2,12 +2,15 @@
 
 An instrument beside the estimate gives pairs of watts. What it shows is written as
 
-    watts = idle + bias + slope (estimate - idle),
+    watts = sum of factor x part,
 
-bias and slope starting at 0 and 1 with the uncertainty of the profile, and followed by a Kalman
-filter whose state walks at random, slowly: drives age and warm up, so what was learnt wears off
-(Welch and Bishop, An Introduction to the Kalman Filter, UNC TR 95-041). What single intervals
-scatter about that is kept as its own uncertainty: another workload is wrong by another amount.
+over the parts of the estimate (idle, read, write, background), so that idle power which is wrong by
+a tenth is so in a sleep state too, and reads teach nothing about writes. The factors start at 1
+with the uncertainty of the profile and are followed by a Kalman filter whose state walks at random,
+slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An Introduction to
+the Kalman Filter, UNC TR 95-041). What single intervals scatter about that is kept as its own
+uncertainty: another workload is wrong by another amount. A workload lasts, so neighbouring
+intervals are wrong alike: each counts for less than an interval of its own.
 
 A drive that changes at once (another firmware, a mode that nobody modelled) shows as innovations
 that all lie on one side: a two-sided cumulative sum (Page, Continuous Inspection Schemes,
@@ -16,22 +19,28 @@ Biometrika 1954) tells it, and the filter starts anew from the prior, around wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-BIAS_SD_WATTS = 0.3
-"""Between drives of one model and their environment; an assumption where a profile has no other."""
+from iojoule.model.evaluate.bands import Floats
 
-SLOPE_SD = 0.25
-"""Of the dynamic watts of a drive that was not measured itself; an assumption."""
+FACTOR_SD = {"idle": 0.15, "read": 0.2, "write": 0.25, "background": 0.5}
+"""Between drives of one model and their environment, by part, where a profile is as sure as
+`USUAL_SD`; assumptions."""
 
-WALK_WATTS = 0.002
-"""How far the bias walks in a second, sd: 0.12 W in an hour; an assumption."""
+USUAL_SD = 0.1
+"""Relative sd of the watts of a profile that was fitted to the very drive."""
 
-WALK_SLOPE = 0.0005
-"""How far the slope walks in a second, sd: 3 % in an hour; an assumption."""
+FACTOR_SD_MOST = 0.8
+"""Of a profile that is hardly more than a guess; a factor is no less than 0."""
+
+WALK = 0.0005
+"""How far a factor walks in a second, sd: 3 % in an hour; an assumption."""
+
+ALIKE_SECONDS = 4.0
+"""For how long intervals are wrong alike: a workload lasts longer than an interval (assumption)."""
 
 SCATTER_SHARE = 0.05
 """Scatter of single intervals before any was seen, as a share of the watts."""
@@ -58,17 +67,12 @@ class Corrected:
 
 
 class Correction:
-    """Of one drive.
+    """Of one drive; parts are those of `FACTOR_SD`, in its order."""
 
-    Args:
-        bias_sd_watts: How far its idle power may be off.
-        slope_sd: How far its dynamic watts may be off, as a share.
-    """
-
-    def __init__(self, bias_sd_watts: float = BIAS_SD_WATTS, slope_sd: float = SLOPE_SD) -> None:
-        self._prior = np.diag([bias_sd_watts**2, slope_sd**2])
-        self._mean = np.array([0.0, 1.0])
-        self._covariance = self._prior.copy()
+    def __init__(self) -> None:
+        self._prior: Floats | None = None
+        self._factors = np.ones(len(FACTOR_SD))
+        self._covariance = np.zeros((len(FACTOR_SD), len(FACTOR_SD)))
         self._scatter = 0.0
         self._seen = 0
         self._sums = [0.0, 0.0]
@@ -77,56 +81,64 @@ class Correction:
     @property
     def has_learnt(self) -> bool:
         """Whether an instrument was ever there."""
-        return self._seen > 0
+        return self._prior is not None
 
     @property
-    def bias_watts(self) -> float:
-        """What is added to the estimate."""
-        return float(self._mean[0])
+    def factors(self) -> dict[str, float]:
+        """By what each part is multiplied."""
+        return dict(zip(FACTOR_SD, map(float, self._factors), strict=True))
 
-    @property
-    def slope(self) -> float:
-        """By what the dynamic watts are multiplied."""
-        return float(self._mean[1])
-
-    def corrected(self, watts: float, idle_watts: float) -> Corrected:
+    def corrected(self, parts: Mapping[str, float]) -> Corrected:
         """The estimate as corrected, never below 0.
 
         Args:
-            watts: As the profile estimates them.
-            idle_watts: What of them is drawn without any request.
+            parts: Watts by part, as the profile estimates them.
         """
-        x = np.array([1.0, watts - idle_watts])
-        value = float(idle_watts + x @ self._mean)
-        variance = float(x @ self._covariance @ x) + self._scatter_variance(watts)
-        return Corrected(max(value, 0.0), float(np.sqrt(variance)))
+        x = _vector(parts)
+        variance = float(x @ self._covariance @ x) + self._scatter_variance(float(x.sum()))
+        return Corrected(max(float(x @ self._factors), 0.0), float(np.sqrt(variance)))
 
     def pass_time(self, seconds: float) -> None:
         """Let what was learnt wear off for a while, to no more than was unknown at first."""
-        walk = np.diag([WALK_WATTS**2, WALK_SLOPE**2]) * seconds
-        self._covariance = _at_most(self._covariance + walk, self._prior)
+        if self._prior is not None:
+            walk = WALK**2 * seconds * np.eye(len(FACTOR_SD))
+            self._covariance = _at_most(self._covariance + walk, self._prior)
 
-    def learn(self, measured_watts: float, watts: float, idle_watts: float, sd: float) -> bool:
+    def learn(
+        self,
+        measured_watts: float,
+        measured_sd: float,
+        parts: Mapping[str, float],
+        sd: float,
+        seconds: float,
+    ) -> bool:
         """Take one interval in which an instrument was there; returns whether it told a drift.
 
         Args:
             measured_watts: Mean of the interval by the instrument.
-            watts: As the profile estimates them.
-            idle_watts: What of them is drawn without any request.
-            sd: Standard deviation of the instrument's mean.
+            measured_sd: Standard deviation of that.
+            parts: Watts by part, as the profile estimates them.
+            sd: Standard deviation of their sum, of which the first tells how sure the profile is.
+            seconds: Length of the interval.
         """
-        x = np.array([1.0, watts - idle_watts])
-        innovation = measured_watts - float(idle_watts + x @ self._mean)
-        noise = self._scatter_variance(watts) + sd**2
+        x = _vector(parts)
+        watts = float(x.sum())
+        if self._prior is None:
+            surely = np.array(list(FACTOR_SD.values())) * max(sd / watts, 0.0) / USUAL_SD
+            self._prior = np.diag(np.minimum(surely, FACTOR_SD_MOST) ** 2)
+            self._covariance = self._prior.copy()
+        innovation = measured_watts - float(x @ self._factors)
+        scatter = self._scatter_variance(watts)
+        noise = scatter * (1.0 + ALIKE_SECONDS / seconds) + measured_sd**2
         expected = float(x @ self._covariance @ x) + noise
         drift = self._drifted(innovation / np.sqrt(expected))
         if drift:
             self._covariance = self._prior.copy()
             expected = float(x @ self._covariance @ x) + noise
         gain = self._covariance @ x / expected
-        self._mean = self._mean + gain * innovation
+        self._factors = np.maximum(self._factors + gain * innovation, 0.0)
         self._covariance = self._covariance - np.outer(gain, x @ self._covariance)
-        after = measured_watts - float(idle_watts + x @ self._mean)
+        after = measured_watts - float(x @ self._factors)
         self._seen += 1
         weight = max(1.0 - FORGET, 1.0 / self._seen)
         self._scatter += weight * (after**2 - self._scatter)
@@ -153,7 +165,12 @@ class Correction:
         return True
 
 
-def _at_most(covariance: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.float64]:
+def _vector(parts: Mapping[str, float]) -> Floats:
+    return np.array([parts[name] for name in FACTOR_SD])
+
+
+def _at_most(covariance: Floats, most: Floats) -> Floats:
     """The covariance with no variance above those of a diagonal one, correlations kept."""
-    scale = np.sqrt(np.minimum(np.diag(most) / np.diag(covariance), 1.0))
+    own = np.maximum(np.diag(covariance), np.finfo(float).tiny)
+    scale = np.sqrt(np.minimum(np.diag(most) / own, 1.0))
     return np.asarray(covariance * np.outer(scale, scale))

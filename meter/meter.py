@@ -222,11 +222,11 @@ class Meter:
         correction.pass_time(seconds + intervals.suspended_seconds)
         watts = modelled
         if measured is not None:
-            if correction.learn(measured[0], modelled, parts["idle"], measured[1]):
+            if correction.learn(*measured, parts, sd, seconds):
                 reasons.append(DRIFTED)
             watts, sd = max(measured[0], 0.0), measured[1]
         elif correction.has_learnt:
-            better = correction.corrected(modelled, parts["idle"])
+            better = correction.corrected(parts)
             watts, sd = better.watts, min(better.sd, sd)
         parts = _scaled(parts, watts)
         if intervals.suspended_seconds:

@@ -21,7 +21,7 @@ from iojoule.measure.drive.nvme import (
 )
 from iojoule.measure.drive.transition_table import Transition, chain_from, decode, linux_chain
 from iojoule.meter.drives import MeteredDrive
-from iojoule.meter.idle import Descent, descent
+from iojoule.meter.idle import Chain, Descent, descent
 from iojoule.meter.idle_settings import read_settings
 from iojoule.meter.idle_watts import DeclaredState, declared_states, rest_of
 from iojoule.meter.meter import Basis
@@ -29,6 +29,14 @@ from iojoule.model.prior.classes import class_profile
 
 PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"
 """What an estimate rests on: a fit to measurements, facts of the model, or of its kind alone."""
+
+
+IDLE_LEVELS = 2
+"""Levels of a drive that does not sleep: awake and idle."""
+
+LINUX_LATENCY_US = 100_000
+"""What Linux lets the wake-up of an NVMe drive take, unless told otherwise
+(nvme_core.default_ps_max_latency_us)."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,27 @@ def in_state(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState) -
     return _asleep(basis, drive, sysfs, said)
 
 
+def sleep_saving_watts(basis: Basis, drive: MeteredDrive, sysfs: Path) -> float | None:
+    """Watts that a drive which stays awake would save at rest by the table that Linux sets.
+
+    None for one that sleeps already, and where its sleep states are not known.
+    """
+    if basis.sleep is not None and len(basis.sleep.watts) > IDLE_LEVELS:
+        return None
+    settings = read_settings(drive.name, sysfs=sysfs)
+    model = catalogued(drive.model) if drive.model else None
+    states = declared_states(model.power_states if model else ())
+    rest = rest_of(states, basis.profile, model, settings.link.sleeps)
+    if rest is None or settings.supports_transitions is not True:
+        return None
+    known = [sleep.latency for sleep in rest.sleeps]
+    chain = linux_chain(known, LINUX_LATENCY_US, settings.rule)
+    if not chain:
+        return None
+    levels = descent(rest, chain).watts
+    return max(rest.idle_watts.value - levels[-1].value, 0.0)
+
+
 def _asleep(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState | None) -> Basis:
     """With its power state and what it falls through at rest, as far as they are known."""
     settings = read_settings(drive.name, sysfs=sysfs)
@@ -100,15 +129,27 @@ def _asleep(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState | N
     states = said.states if said else declared_states(model.power_states if model else ())
     rest = rest_of(states, basis.profile, model, settings.link.sleeps)
     state = said.power_state if said else 0
+    operational = _operational(basis.profile)
+    # a state that the profile knows nothing of: what it draws at full power is the best there is
+    basis = replace(basis, power_state=state if state < operational else 0)
     if rest is None or (said is None and not drive.sleeps_by_itself):
-        return replace(basis, power_state=state)
+        return basis
     known = [sleep.latency for sleep in rest.sleeps]
-    if said is not None:
-        chain = chain_from(said.table, state, [latency.state for latency in known])
+    asleep = [latency.state for latency in known]
+    if state in asleep:  # the host put it there: it goes back as soon as it has served
+        chain: Chain = ((state, 0),)
+    elif said is not None:
+        chain = chain_from(said.table, state, asleep)
     else:
         chain = linux_chain(known, settings.latency_tolerance_us or 0, settings.rule)
     sleep: Descent | None = descent(rest, chain) if chain or said else None
-    return replace(basis, power_state=state, sleep=sleep)
+    return replace(basis, sleep=sleep)
+
+
+def _operational(profile: DeviceProfile) -> int:
+    """How many power states a profile knows in which the drive serves."""
+    power = profile.device_power
+    return len(power.cap_watts) if power is not None else 1
 
 
 def _profile_for(drive: MeteredDrive, stated: Mapping[str, str]) -> tuple[DeviceProfile, str]:

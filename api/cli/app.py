@@ -47,6 +47,7 @@ class CommandLine(DeferredGroup):
         "measure": "Measure a drive: plan, run, resume, check.",
         "exporter": "Publish watts and joules of drives for Prometheus and OpenTelemetry.",
         "meter": "Estimate what each drive of this host draws, live, from block counters.",
+        "top": "Watch drives: watts, joules, who causes them, and what would save; Ctrl-C ends.",
         "profile": "Build, look into, contribute to and choose device profiles.",
         "key": "Make, list, change and revoke the keys of those who may use a service.",
         "jobs": "What a service computes, and what came of it.",

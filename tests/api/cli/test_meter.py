@@ -1,0 +1,60 @@
+"""`iojoule meter` and `iojoule top` on a host of the test's own."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.application.meter import COLUMNS
+from iojoule.api.cli.app import run
+from tests.meter.test_groups import Bench
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> list[str]:
+    """Options that name the host: a drive that rests, and one group."""
+    bench = Bench(tmp_path / "host")
+    bench.group("a")
+    places = {"proc": bench.host.proc, "sysfs": bench.host.sysfs, "cgroups": bench.groups}
+    return [word for name, path in places.items() for word in (f"--{name}", str(path))]
+
+
+def test_csv_has_a_row_for_each_drive_and_group(
+    trees: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["meter", *trees, "--groups", "--interval", "0.1", "--seconds", "0.2", "-o", "csv"]
+    assert run(arguments) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert list(rows[0]) == list(COLUMNS)
+    drives = [row for row in rows if not row["group"]]
+    assert {row["serial"] for row in drives} == {"S1"}
+    assert len(drives) == 2
+    for row in drives:
+        assert float(row["watts_low"]) < float(row["watts"]) < float(row["watts_high"])
+    assert {row["group"] for row in rows} == {"", "idle", "unattributed", "ended"}
+
+
+def test_json_is_an_object_a_line(trees: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["meter", *trees, "--interval", "0.1", "--seconds", "0.1", "-o", "json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    record = json.loads(line)
+    assert (record["device"], record["source"]) == ("nvme0n1", "profile")
+    assert record["joules"] > 0
+
+
+@pytest.mark.parametrize("option", ["--drive", "--power"])
+def test_a_drive_that_is_not_there_is_named(
+    trees: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = "nvme7n1" if option == "--drive" else "nvme7n1=diskstats:nvme7n1"
+    assert run(["meter", *trees, option, value, "--seconds", "0.1"]) == 3
+    assert "nvme7n1" in capsys.readouterr().err
+
+
+def test_top_prints_one_view(trees: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["top", *trees, "--once", "--interval", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "nvme0n1" in out
+    assert "W" in out
