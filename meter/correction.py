@@ -12,9 +12,9 @@ the Kalman Filter, UNC TR 95-041). What single intervals scatter about that is k
 uncertainty: another workload is wrong by another amount. A workload lasts, so neighbouring
 intervals are wrong alike: each counts for less than an interval of its own.
 
-A drive that changes at once (another firmware, a mode that nobody modelled) shows as innovations
-that all lie on one side: a two-sided cumulative sum (Page, Continuous Inspection Schemes,
-Biometrika 1954) tells it, and the filter starts anew from the prior, around what it knew.
+A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is
+not of, shows as innovations that all lie on one side: a two-sided cumulative sum (Page, Continuous
+Inspection Schemes, Biometrika 1954) tells it, and the filter starts anew, sure of nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from iojoule.model.evaluate.bands import Floats
 
-FACTOR_SD = {"idle": 0.15, "read": 0.2, "write": 0.25, "background": 0.5}
+FACTOR_SD = {"idle": 0.07, "read": 0.1, "write": 0.12, "background": 0.25}
 """Between drives of one model and their environment, by part, where a profile is as sure as
 `USUAL_SD`; assumptions."""
 
@@ -39,7 +39,7 @@ FACTOR_SD_MOST = 0.8
 WALK = 0.0005
 """How far a factor walks in a second, sd: 3 % in an hour; an assumption."""
 
-ALIKE_SECONDS = 4.0
+ALIKE_SECONDS = 30.0
 """For how long intervals are wrong alike: a workload lasts longer than an interval (assumption)."""
 
 SCATTER_SHARE = 0.05
@@ -48,11 +48,18 @@ SCATTER_SHARE = 0.05
 FORGET = 0.98
 """What an interval leaves of the scatter seen before."""
 
-DRIFT_SLACK = 0.5
+DRIFT_SLACK = 1.0
 """Of the cumulative sum, in standard deviations: half the shift to be found (Page, 1954)."""
 
-DRIFT_LIMIT = 10.0
-"""Where it tells a drift: with independent innovations, once in years of seconds."""
+ALIKE_SHARE = 0.1
+"""What a fitted profile is wrong by in a workload, as a share of the watts, sd; an assumption."""
+
+DRIFT_LIMIT = 40.0
+"""Where it tells a drift: a quarter of a minute of two fifths too much, 40 s of a fifth."""
+
+USUAL_INNOVATION = 1.5
+"""Standard deviations beyond which an innovation counts less (Huber, Robust Estimation of a
+Location Parameter, 1964: 1.345 to 1.5)."""
 
 INNOVATION_MOST = 4.0
 """An innovation counts as at most so many standard deviations: one bad sample is no drift."""
@@ -131,10 +138,14 @@ class Correction:
         scatter = self._scatter_variance(watts)
         noise = scatter * (1.0 + ALIKE_SECONDS / seconds) + measured_sd**2
         expected = float(x @ self._covariance @ x) + noise
-        drift = self._drifted(innovation / np.sqrt(expected))
+        usual = float(x @ self._covariance @ x) + (ALIKE_SHARE * watts) ** 2 + measured_sd**2
+        drift = self._drifted(innovation / np.sqrt(usual))
         if drift:
+            self._prior = np.eye(len(x)) * FACTOR_SD_MOST**2
             self._covariance = self._prior.copy()
             expected = float(x @ self._covariance @ x) + noise
+        # what the profile does not know of (work that begins late) teaches little: Huber's weight
+        expected *= max(abs(innovation) / (USUAL_INNOVATION * np.sqrt(expected)), 1.0)
         gain = self._covariance @ x / expected
         self._factors = np.maximum(self._factors + gain * innovation, 0.0)
         self._covariance = self._covariance - np.outer(gain, x @ self._covariance)

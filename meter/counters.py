@@ -29,6 +29,7 @@ PROC = Path("/proc")
 
 _READS, _READS_MERGED, _READ_SECTORS, _READ_MS = 0, 1, 2, 3
 _WRITES, _WRITES_MERGED, _WRITE_SECTORS, _WRITE_MS = 4, 5, 6, 7
+_BUSY_MS = 9
 _DISCARDS, _DISCARD_SECTORS, _FLUSHES = 11, 13, 15
 _COUNTS = [
     _READS, _READS_MERGED, _READ_SECTORS, _WRITES, _WRITES_MERGED, _WRITE_SECTORS,
@@ -89,6 +90,8 @@ class Intervals:
         flushes: Commands.
         busy_command_seconds: Time in flight of all reads and writes together, which over the
             length is the mean queue depth (Little's law).
+        in_use_seconds: Time with a request in flight, as the kernel samples it at its ticks: too
+            much where requests are short and few.
         problems: Drives without an interval: name, and `reset`, `appeared` or `vanished`.
     """
 
@@ -104,6 +107,7 @@ class Intervals:
     discards: Floats
     flushes: Floats
     busy_command_seconds: Floats
+    in_use_seconds: Floats
     problems: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -213,7 +217,7 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
     then = before.values[[pair[0] for pair in pairs]]
     after = now.values[[pair[1] for pair in pairs]]
     delta = after - then
-    for times in (_READ_MS, _WRITE_MS):
+    for times in (_READ_MS, _WRITE_MS, _BUSY_MS):
         delta[:, times] %= _MILLISECONDS_WRAP
     fell = (delta[:, _COUNTS] < 0).any(axis=1)
     for row in np.flatnonzero(fell):
@@ -236,6 +240,7 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
         discards=good[:, _DISCARDS],
         flushes=flushes,
         busy_command_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
+        in_use_seconds=good[:, _BUSY_MS] / 1e3,
         problems=problems,
     )
 

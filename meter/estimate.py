@@ -5,7 +5,8 @@ The block counters give rates of the drive's own commands, so its law of power (
 bursts. What counters do not give is found as follows.
 
 * Busy share u: the depth while it serves is that at which the profile's latency is the measured
-  one, depth = (mean in flight) / u with u = rate / (full speed at that depth).
+  one, depth = (mean in flight) / u with u = rate / (full speed at that depth). A drive that has
+  requests in flight nearly all the time is busy, though it is slower than its profile says.
 * Random or sequential: both are evaluated, the mean counts, half their distance is uncertainty.
 * How long the drive rests between requests: as if they came at random (Poisson), between the two
   extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
@@ -40,6 +41,9 @@ PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
 """How often depth and busy share are brought in line with each other before the last evaluation."""
 DEPTH_MAX = 4096
+SURELY_IDLE, SURELY_BUSY = 0.5, 0.9
+"""Shares of time in use below which the kernel's samples say nothing, and above which they count;
+an assumption."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -58,6 +62,7 @@ class Amounts:
         write_commands: With data, without flushes.
         write_bytes: Of them.
         in_flight_seconds: Time in flight of all commands together.
+        in_use_seconds: Time with a command in flight, as the kernel samples it.
     """
 
     seconds: float
@@ -66,6 +71,7 @@ class Amounts:
     write_commands: Floats
     write_bytes: Floats
     in_flight_seconds: Floats
+    in_use_seconds: Floats
 
 
 @dataclass
@@ -341,14 +347,15 @@ class DriveModel:
                 "host_bytes_written_since_purge": states.cache_bytes,
             },
         )
-        inside = np.maximum(depth, 1.0)
+        inside, used = np.maximum(depth, 1.0), _in_use(amounts)
         for _ in range(DEPTH_STEPS):
             frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
             full = self.predictor.predict(frame, only=())["iops"].value
-            inside = np.maximum(depth / np.minimum(rate / full, 1.0), 1.0)
+            inside = np.maximum(depth / np.maximum(np.minimum(rate / full, 1.0), used), 1.0)
         frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
         prediction = self.predictor.predict(frame, only=_DEVICE)
-        return frame, prediction, np.minimum(rate / prediction["iops"].value, 1.0)
+        share = np.minimum(rate / prediction["iops"].value, 1.0)
+        return frame, prediction, np.maximum(share, used)
 
     def _gap(self, at: idle_gaps.Levels, amounts: Amounts, busy: Floats) -> tuple[Floats, Floats]:
         """Mean watts between requests, and the sd of not knowing how these come."""
@@ -426,6 +433,17 @@ class _Serving:
     read_byte_joules: Floats
     write_command_joules: Floats
     write_byte_joules: Floats
+
+
+def _in_use(amounts: Amounts) -> Floats:
+    """Share of time in which the drive surely had a command in flight, shape (n,).
+
+    The kernel counts a tick for each request at least, so that its share is no more than a bound,
+    as the sum of all times in flight is another; where both are high it is that share.
+    """
+    share = np.minimum(amounts.in_use_seconds, amounts.in_flight_seconds) / amounts.seconds
+    surely = np.clip((share - SURELY_IDLE) / (SURELY_BUSY - SURELY_IDLE), 0.0, 1.0)
+    return np.asarray(np.minimum(share, 1.0) * surely)
 
 
 def _rows(amounts: Amounts, rows: Any) -> Amounts:

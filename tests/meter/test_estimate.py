@@ -38,6 +38,7 @@ def amounts(
         each(writes),
         each(writes * size),
         each(in_flight * seconds),
+        each(0.0),
     )
 
 
