@@ -7,7 +7,7 @@ and `idle` add up to what the meter has counted for it since the groups were fir
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -72,13 +72,6 @@ class GroupReading:
     quality: str
 
 
-@dataclass
-class _Sum:
-    parts: Floats = field(default_factory=lambda: np.zeros(len(Part)))
-    watts: Floats = field(default_factory=lambda: np.zeros(len(Part)))
-    inherited: float = 0.0
-
-
 class Sums:
     """Joules by drive and group; they only grow, and nothing is lost when a group ends.
 
@@ -88,40 +81,68 @@ class Sums:
 
     def __init__(self, quality: str) -> None:
         self.quality = quality
-        self._sums: dict[tuple[str, Hashable], _Sum] = {}
+        self._rows: dict[tuple[str, Hashable], int] = {}
+        self._free: list[int] = []
+        self._joules = np.zeros((0, len(Part)))
+        self._watts = np.zeros((0, len(Part)))
+        self._inherited = np.zeros(0)
 
     def begin_interval(self) -> None:
         """Nothing is drawn yet in the interval that begins."""
-        for account in self._sums.values():
-            account.watts[:] = 0.0
+        self._watts[:] = 0.0
 
-    def add(self, drive: str, group: Hashable, joules: Floats, seconds: float) -> None:
-        """What a group drew from a drive in the interval; joules of shape (5,), columns `Part`."""
-        account = self._sums.setdefault((drive, group), _Sum())
-        account.parts += joules
-        account.watts += joules / seconds
+    def add(
+        self, keys: Sequence[tuple[str, Hashable]], joules: Floats, seconds: Floats | float
+    ) -> None:
+        """What groups drew from drives in the interval.
+
+        Args:
+            keys: Drive and group of K rows.
+            joules: Shape (K, 5), columns `Part`.
+            seconds: Length of the interval, shape (K,).
+        """
+        rows = [self._row(key) for key in keys]
+        np.add.at(self._joules, rows, joules)
+        np.add.at(self._watts, rows, joules / np.broadcast_to(seconds, len(rows))[:, None])
 
     def end(self, groups: Collection[Hashable]) -> None:
         """What ended groups have drawn goes on as one sum, so that their number is bounded."""
-        for drive, group in [pair for pair in self._sums if pair[1] in groups]:
-            left = self._sums.pop((drive, group))
-            heir = self._sums.setdefault((drive, ENDED_GROUPS), _Sum())
-            heir.parts += left.parts
-            heir.inherited += float(left.parts.sum())
+        if not groups:
+            return
+        for key in [key for key in self._rows if key[1] in groups]:
+            heir = self._row((key[0], ENDED_GROUPS))
+            row = self._rows.pop(key)
+            self._joules[heir] += self._joules[row]
+            self._inherited[heir] += self._joules[row].sum()
+            self._joules[row] = self._watts[row] = 0.0
+            self._free.append(row)
 
     def readings(self, names: Mapping[str, str]) -> Iterator[GroupReading]:
         """All of them; `names` are the kernel's, by drive."""
-        for (drive, group), account in self._sums.items():
+        joules, watts = self._joules.tolist(), self._watts.tolist()
+        for (drive, group), row in self._rows.items():
             yield GroupReading(
                 drive=names.get(drive, drive),
                 group=str(group),
-                watts=float(account.watts.sum()),
-                part_watts={name: float(account.watts[part]) for name, part in _PART_OF.items()},
-                joules=float(account.parts.sum()),
-                part_joules={name: float(account.parts[part]) for name, part in _PART_OF.items()},
-                inherited_joules=account.inherited,
+                watts=sum(watts[row]),
+                part_watts={name: watts[row][part] for name, part in _PART_OF.items()},
+                joules=sum(joules[row]),
+                part_joules={name: joules[row][part] for name, part in _PART_OF.items()},
+                inherited_joules=float(self._inherited[row]),
                 quality=self.quality,
             )
+
+    def _row(self, key: tuple[str, Hashable]) -> int:
+        row = self._rows.get(key)
+        if row is None:
+            row = self._free.pop() if self._free else len(self._rows)
+            self._rows[key] = row
+            if row >= len(self._joules):
+                more = max(row + 1 - len(self._joules), len(self._joules), 16)
+                self._joules = np.concatenate([self._joules, np.zeros((more, len(Part)))])
+                self._watts = np.concatenate([self._watts, np.zeros((more, len(Part)))])
+                self._inherited = np.concatenate([self._inherited, np.zeros(more)])
+        return row
 
 
 class GroupMeter:
@@ -194,19 +215,20 @@ class GroupMeter:
         self._reader.set_drives(numbers)
 
     def _add(self, intervals: DriveIntervals, shares: Shares) -> None:
-        for drive, group, joules in zip(
-            shares.drive.tolist(), shares.groups, shares.joules, strict=True
+        drives = intervals.drives
+        keys = [
+            (drives[drive], group)
+            for drive, group in zip(shares.drive.tolist(), shares.groups, strict=True)
+        ]
+        self._sums.add(keys, shares.joules, intervals.seconds[shares.drive])
+        idle = np.zeros_like(shares.unattributed)
+        idle[:, Part.IDLE] = shares.idle
+        for name, joules in (
+            (UNATTRIBUTED, shares.unattributed),
+            (ENDED_GROUPS, shares.ended),
+            (IDLE, idle),
         ):
-            self._sums.add(intervals.drives[drive], group, joules, intervals.seconds[drive])
-        for drive, key in enumerate(intervals.drives):
-            idle = np.zeros(len(Part))
-            idle[Part.IDLE] = shares.idle[drive]
-            for name, joules in (
-                (UNATTRIBUTED, shares.unattributed[drive]),
-                (ENDED_GROUPS, shares.ended[drive]),
-                (IDLE, idle),
-            ):
-                self._sums.add(key, name, joules, intervals.seconds[drive])
+            self._sums.add([(drive, name) for drive in drives], joules, intervals.seconds)
 
 
 class ProcessMeter:
@@ -262,16 +284,16 @@ class ProcessMeter:
             shares.joules, whole, where=whole > 0, out=np.zeros_like(shares.joules)
         )
         for drive, key in enumerate(metered.drives):
-            rest = metered.joules[drive].copy()
-            for name, fraction in zip(names, fractions, strict=True):
-                if fraction.any():
-                    own = np.minimum(fraction * metered.joules[drive], rest)
-                    rest -= own
-                    self._sums.add(key, name, own, intervals.seconds)
+            own = fractions * metered.joules[drive]
+            rest = np.maximum(metered.joules[drive] - own.sum(axis=0), 0.0)
             idle = np.zeros(len(Part))
             idle[Part.IDLE], rest[Part.IDLE] = rest[Part.IDLE], 0.0
-            self._sums.add(key, IDLE, idle, intervals.seconds)
-            self._sums.add(key, UNATTRIBUTED, rest, intervals.seconds)
+            keys: list[tuple[str, Hashable]] = [(key, name) for name in names]
+            self._sums.add(
+                [*keys, (key, IDLE), (key, UNATTRIBUTED)],
+                np.vstack([own, idle, rest]),
+                intervals.seconds,
+            )
         self._sums.end(self._running.difference(names))
         self._running = set(names)
 

@@ -178,6 +178,7 @@ class Meter:
             key = (id(basis.profile), basis.power_state, basis.settings, basis.sleep)
             groups.setdefault(key, []).append(row)
         readings: dict[str, Reading] = {}
+        served = intervals.commands > 0
         for key, rows in groups.items():
             group = [accounts[row] for row in rows]
             model = self._model(key, group[0].basis)
@@ -190,7 +191,7 @@ class Meter:
                     estimate,
                     place,
                     intervals,
-                    bool(intervals.commands[rows[place]]),
+                    bool(served[rows[place]]),
                     measured.get(account.drive.name),
                 )
         return readings
