@@ -61,6 +61,9 @@ make_mounted_debian() {
     mount -t proc proc "$new/proc"
     mkdir -p "$new/dev/shm"
     mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$new/dev/shm" # as on any running Debian
+    mkdir -p "$new/dev/pts"
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$new/dev/pts"
+    ln -sf pts/ptmx "$new/dev/ptmx"
     bind_wheels
 }
 
