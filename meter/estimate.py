@@ -41,6 +41,10 @@ PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
 """How often depth and busy share are brought in line with each other before the last evaluation."""
 DEPTH_MAX = 4096
+DEPTHS = (1, 4, 16, 64, 256)
+SIZES = (4096, 65536)
+"""Where the profile is asked how long a command and a byte take."""
+
 SURELY_IDLE, SURELY_BUSY = 0.5, 0.9
 """Shares of time in use below which the kernel's samples say nothing, and above which they count;
 an assumption."""
@@ -178,6 +182,7 @@ class DriveModel:
             float(np.hypot(joules_sd.mean(), np.ptp(joules) / 2.0)),
         )
         self._delay = delay_seconds(profile)
+        self._times: dict[str, Floats] = {}
         known = profile.write_state
         self._owed_most = known.transition_bytes.value if known is not None else 0.0
 
@@ -247,7 +252,11 @@ class DriveModel:
         states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
         work = serving.read + serving.write
         awake = np.maximum(serving.watts - serving.idle - work - serving.background, 0.0)
-        share = np.where(work > 0, serving.read / np.where(work > 0, work, 1.0), 0.0)
+        reads, writes = serving.read_seconds, serving.write_seconds
+        unknown = reads + writes <= 0  # then by the number of commands
+        reads = np.where(unknown, amounts.read_commands, reads)
+        writes = np.where(unknown, amounts.write_commands, writes)
+        share = reads / (reads + writes)
         return Estimate(
             idle=serving.idle,
             read=serving.read + share * awake,
@@ -291,6 +300,9 @@ class DriveModel:
         watts = np.minimum(law + (1.0 - busy) * gap, np.maximum(limit, gap))
         idle = np.minimum(at.idle, watts)
         theta = np.array([parameter.value for parameter in power.parameters])
+        # a command keeps the drive awake for as long as it takes
+        awake = np.maximum(factor * device_power.base_watts(power, frame.power_state) - gap, 0.0)
+        seconds = self._seconds(pattern, frame.queue_depth)
         read = factor * (theta[1] * x[:, 1] + theta[2] * x[:, 2])
         write = factor * (theta[3] * x[:, 3] + theta[4] * x[:, 4])
         background = factor * device_power.background_watts(power, x, frame.power_state)
@@ -322,11 +334,38 @@ class DriveModel:
             background=kept * background,
             busy=busy,
             sd=sd,
-            read_command_joules=kept * factor * theta[2],
-            read_byte_joules=kept * factor * theta[1],
-            write_command_joules=kept * factor * theta[4] * command,
-            write_byte_joules=kept * factor * theta[3],
+            read_seconds=rates["read_operations"] * seconds[0] + rates["read_bytes"] * seconds[1],
+            write_seconds=rates["write_commands"] * seconds[2] + rates["write_bytes"] * seconds[3],
+            read_command_joules=kept * (factor * theta[2] + awake * seconds[0]),
+            read_byte_joules=kept * (factor * theta[1] + awake * seconds[1]),
+            write_command_joules=kept * (factor * theta[4] * command + awake * seconds[2]),
+            write_byte_joules=kept * (factor * theta[3] + awake * seconds[3]),
         )
+
+    def _seconds(self, pattern: str, queue_depth: Floats) -> Floats:
+        """Busy seconds of a read command, read byte, write command, written byte; shape (4, n)."""
+        if pattern not in self._times:
+            self._times[pattern] = self._service_seconds(pattern)
+        at = np.log(np.clip(queue_depth, DEPTHS[0], DEPTHS[-1]))
+        return np.stack([np.interp(at, np.log(DEPTHS), row) for row in self._times[pattern]])
+
+    def _service_seconds(self, pattern: str) -> Floats:
+        """They at `DEPTHS`, from full speed at two sizes; 0 where the profile knows none."""
+        sizes, depths = np.meshgrid(SIZES, DEPTHS, indexing="ij")
+        rows = []
+        for operation in ("read", "write"):
+            columns = {
+                "operation": [operation] * sizes.size,
+                "pattern": [pattern] * sizes.size,
+                "request_bytes": sizes.ravel(),
+                "queue_depth": depths.ravel(),
+                "jobs": np.ones(sizes.size, dtype=int),
+            }
+            told = self.predictor.predict(self._frame(sizes.size, columns), only=())["iops"].value
+            small, large = (1.0 / told).reshape(sizes.shape)
+            byte = np.maximum(large - small, 0.0) / (SIZES[1] - SIZES[0])
+            rows += [np.maximum(small - SIZES[0] * byte, 0.0), byte]
+        return np.asarray(np.nan_to_num(np.stack(rows), posinf=0.0))
 
     def _operating_point(
         self, pattern: str, amounts: Amounts, states: States
@@ -420,7 +459,10 @@ SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRI
 
 @dataclass(frozen=True)
 class _Serving:
-    """Of one pattern: mean watts over the interval, parts, and what one command or byte takes."""
+    """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
+
+    `read_seconds` and `write_seconds` are busy seconds a second.
+    """
 
     watts: Floats
     idle: Floats
@@ -429,6 +471,8 @@ class _Serving:
     background: Floats
     busy: Floats
     sd: Floats
+    read_seconds: Floats
+    write_seconds: Floats
     read_command_joules: Floats
     read_byte_joules: Floats
     write_command_joules: Floats
