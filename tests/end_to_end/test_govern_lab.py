@@ -1,6 +1,7 @@
 """A governor on the virtual drive: a day's load in fast motion, breaches, a kill.
 
-`pytest -s` prints what was measured; the joules are the truth of the lab.
+`pytest -s` prints what was measured; the joules are the truth of the lab. Whatever judges how fast
+it reacts is a soak, for it needs a machine on which nobody else computes.
 """
 
 from __future__ import annotations
@@ -31,8 +32,6 @@ from iojoule.measure.lab import drives
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.truth import random_reads
 from tests.measure.lab.conftest import awake_lab
-
-pytestmark = pytest.mark.slow
 
 IOJOULE = Path(sys.executable).with_name("iojoule")
 DEPTH = 32
@@ -247,6 +246,7 @@ def ended(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.splitlines()]
 
 
+@pytest.mark.soak
 def test_a_day_costs_less_than_the_best_fixed_setting(bed: Bed) -> None:
     disk = bed.lab.disk
     nothing = bed.day()
@@ -275,6 +275,7 @@ def test_a_day_costs_less_than_the_best_fixed_setting(bed: Bed) -> None:
     assert bed.power_state == 0
 
 
+@pytest.mark.soak
 def test_breaches_are_taken_back_and_a_kill_leaves_nothing_changed(bed: Bed) -> None:
     quick = ("--saving-seconds", "2", "--hold-off", "60")
     process = bed.govern(*quick)
@@ -309,6 +310,7 @@ def test_breaches_are_taken_back_and_a_kill_leaves_nothing_changed(bed: Bed) -> 
     assert bed.power_state == 0
 
 
+@pytest.mark.slow
 def test_a_power_limit_holds_and_is_lifted(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in bed.environment.items():
         monkeypatch.setenv(name, value)
@@ -329,6 +331,7 @@ def test_a_power_limit_holds_and_is_lifted(bed: Bed, monkeypatch: pytest.MonkeyP
         assert Actuators(facts, controller, [Setting(0)], journal).in_force() == 0
 
 
+@pytest.mark.soak
 def test_a_best_effort_group_gives_way_where_no_setting_helps(bed: Bed, group: Path) -> None:
     process = bed.govern("--saving-seconds", "1000", "--best-effort", str(group))
 
