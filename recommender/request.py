@@ -342,6 +342,10 @@ def parse_workload(data: Any, where: str = "workload profile") -> WorkloadProfil
         raise validation_error(error, where) from None
 
 
+_JSON_SECTION = re.compile(r'"workload"\s*:\s*\{')
+_TOML_SECTION = re.compile(r"^\[workload\]", re.MULTILINE)
+
+
 def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
     """Read a workload profile by the ending of its name: .toml, .json, .fio or .ini.
 
@@ -359,21 +363,39 @@ def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
         return from_fio_job(path, job=job)
     if job is not None:
         raise InputError(f"{path}: only a fio job file has jobs to choose from", field="job")
-    text = read_text(path)
-    if ending == ".json":
+    if ending not in (".json", ".toml"):
+        raise InputError(
+            f"{path}: a workload profile is a .toml or .json file or a fio job file (.fio)"
+        )
+    return parse_workload_text(read_text(path), str(path), as_json=ending == ".json")
+
+
+def is_workload_text(text: str) -> bool:
+    """Whether a text without a name is a workload profile, by its section `workload`."""
+    return bool(_JSON_SECTION.search(text) if is_json(text) else _TOML_SECTION.search(text))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON object rather than TOML, by its first character."""
+    return text.lstrip().startswith("{")
+
+
+def parse_workload_text(text: str, where: str, *, as_json: bool) -> WorkloadProfile:
+    """Read the text of a workload profile, JSON or TOML.
+
+    Raises:
+        InputError: It is damaged or says something impossible; the message names `where`.
+    """
+    if as_json:
         try:
             return WorkloadProfile.model_validate_json(text)
         except ValidationError as error:
-            raise validation_error(error, str(path)) from None
-    if ending == ".toml":
-        try:
-            data = toml_of(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{path}: not a complete TOML file: {error}") from None
-        return parse_workload(data, str(path))
-    raise InputError(
-        f"{path}: a workload profile is a .toml or .json file or a fio job file (.fio)"
-    )
+            raise validation_error(error, where) from None
+    try:
+        data = toml_of(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where}: not a complete TOML file: {error}") from None
+    return parse_workload(data, where)
 
 
 def lines_of(text: str) -> Iterator[str]:

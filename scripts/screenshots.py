@@ -20,6 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 
 TARGET = Path(__file__).parents[1] / "docs/screens"
 PLACES = {
+    "first": "/ui/",
     "recommend": "/ui/",
     "what-if": "/ui/what-if",
     "fleet": "/ui/fleet",
@@ -60,7 +61,10 @@ def prepare(page: Page, name: str) -> None:
         page.get_by_role("button", name="Take an example").click()
         page.get_by_role("button", name="Plan", exact=True).click()
         page.get_by_role("heading", name="Who does what").wait_for()
-    elif name == "power-law":
+    elif name in ("recommend", "report"):
+        page.get_by_role("button", name="Recommend", exact=True).click()
+        page.locator("#headline").wait_for()
+    if name == "power-law":
         page.locator("#power-law").evaluate("(heading) => heading.scrollIntoView()")
     elif name == "report":
         with page.expect_download() as download:

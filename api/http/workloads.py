@@ -14,7 +14,12 @@ from iojoule.api.http.requests import StrictRoute
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.request import (
+    WorkloadProfile,
+    is_json,
+    is_workload_text,
+    parse_workload_text,
+)
 from iojoule.recommender.workloads.fio_job import parse_fio_job
 from iojoule.recommender.workloads.from_summary import from_summary
 from iojoule.recommender.workloads.presets import presets as known_presets
@@ -66,7 +71,7 @@ async def read(
     ] = None,
     job: Annotated[str | None, Query(description="Section of a fio job file.")] = None,
 ) -> Response:
-    """Turn a fio job file, fio iolog, blkparse text or MQSim trace into a workload profile."""
+    """Read a workload profile (TOML, JSON), or make one of a fio job file, iolog or trace."""
     try:
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
@@ -77,6 +82,9 @@ async def read(
 
 def workload_json(_: ServedProfiles, text: str, kind: SourceKind | None, job: str | None) -> bytes:
     """The workload profile that the text of a file describes, as JSON; raises InputError."""
+    if kind is None and job is None and is_workload_text(text):
+        stored = parse_workload_text(text, str(UPLOADED), as_json=is_json(text))
+        return stored.model_dump_json(exclude_unset=True).encode()
     kind = kind or kind_of(text, UPLOADED)
     if kind is SourceKind.FIO_JOB:
         profile = parse_fio_job(text, UPLOADED, job=job)

@@ -71,6 +71,7 @@ def opened(browser: Browser, service: Service) -> tuple[Page, float]:
     page = browser.new_context(base_url=service.url).new_page()
     page.add_init_script(WATCH)
     page.goto("/ui/")
+    page.get_by_role("button", name="Recommend", exact=True).click()
     wait(page, "window.firstFront > 0")
     return page, page.evaluate("window.firstFront") / 1e3
 

@@ -1,5 +1,6 @@
 // The shell: where one can go, and what is there.
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { DrivePage } from "./drives/drive_page";
 import { DrivesPage } from "./drives/list_page";
 import { FleetPage } from "./fleet/page";
@@ -7,7 +8,7 @@ import { InterfacePage } from "./interface/page";
 import { JobsPage } from "./jobs/jobs_page";
 import { KeyForm } from "./parts/key_form";
 import { RecommendPage } from "./recommend/page";
-import { address, go, usePlace } from "./router";
+import { address, go, lastAddress, usePlace } from "./router";
 import { WhatIfPage } from "./what_if/page";
 
 const PLACES = [
@@ -22,6 +23,11 @@ const PLACES = [
 /** The whole page. */
 export function App() {
   const place = usePlace();
+  useEffect(() => {
+    const [first, second] = place.path.split("/");
+    const name = PLACES.find(([path]) => path === first)?.[1] ?? "Not found";
+    document.title = `${second ? `${decodeURIComponent(second)} - ` : ""}${name} - iojoule`;
+  }, [place]);
   return (
     <>
       <a class="skip" href="#main">
@@ -31,7 +37,7 @@ export function App() {
         <span class="brand">iojoule</span>
         <nav aria-label="Pages">
           {PLACES.map(([path, name]) => (
-            <Link key={path} to={address(path)} here={place.path.split("/")[0] === path}>
+            <Link key={path} to={lastAddress(path)} here={place.path.split("/")[0] === path}>
               {name}
             </Link>
           ))}
@@ -39,7 +45,7 @@ export function App() {
       </header>
       <KeyForm />
       <main id="main" tabIndex={-1}>
-        <Content path={place.path} query={place.query} />
+        <Content key={`${place.path}?${place.query}`} path={place.path} query={place.query} />
       </main>
     </>
   );
@@ -49,9 +55,9 @@ function Content({ path, query }: { path: string; query: URLSearchParams }) {
   const [first, second] = path.split("/");
   if (first === "") return <RecommendPage query={query} />;
   if (first === "drives")
-    return second ? <DrivePage id={decodeURIComponent(second)} /> : <DrivesPage />;
+    return second ? <DrivePage id={decodeURIComponent(second)} /> : <DrivesPage query={query} />;
   if (first === "what-if") return <WhatIfPage query={query} />;
-  if (first === "fleet") return <FleetPage />;
+  if (first === "fleet") return <FleetPage query={query} />;
   if (first === "jobs") return <JobsPage />;
   if (first === "api") return <InterfacePage />;
   return (
@@ -73,7 +79,7 @@ export function Link(props: { to: string; here?: boolean; children: ComponentChi
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey) return;
         event.preventDefault();
-        go(props.to);
+        go(event.currentTarget.getAttribute("href") ?? props.to);
       }}
     >
       {props.children}

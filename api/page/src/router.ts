@@ -22,7 +22,11 @@ function here(): Place {
 export function usePlace(): Place {
   const [place, setPlace] = useState(here);
   useEffect(() => {
-    const moved = () => setPlace(here());
+    const moved = () => {
+      clearTimeout(timer);
+      unwritten = null; // it belongs to the entry that was left
+      setPlace(here());
+    };
     addEventListener("popstate", moved);
     return () => removeEventListener("popstate", moved);
   }, []);
@@ -45,12 +49,36 @@ export function go(to: string): void {
 let unwritten: string | null = null;
 let timer = 0;
 
+/** The last query of each page, so that a link back to it asks the same again. */
+const QUERIES = "iojoule-query ";
+
+/** The address of a page with what was last asked there. */
+export function lastAddress(path: string): string {
+  return `${ROOT}${path}${sessionStorage.getItem(QUERIES + path) ?? ""}`;
+}
+
 /** Keep what is asked in the address without a new entry in the history. */
 export function remember(query: Record<string, string>): void {
-  const asked = new URLSearchParams(query).toString();
-  unwritten = `${location.pathname}${asked ? `?${asked}` : ""}`;
+  unwritten = address(here().path, query);
+  keep(unwritten);
   clearTimeout(timer);
   timer = setTimeout(write, REST_MS);
+}
+
+/** A new entry in the history, from which Back returns to the page as it was. */
+export function advance(query: Record<string, string>): void {
+  write();
+  const to = address(here().path, query);
+  keep(to);
+  history.pushState(null, "", to);
+}
+
+function keep(to: string): void {
+  try {
+    sessionStorage.setItem(QUERIES + here().path, new URL(to, location.href).search);
+  } catch {
+    // the tab's storage is full: the address itself still holds it
+  }
 }
 
 function write(): void {

@@ -33,6 +33,13 @@ def answered(page: Page) -> None:
     expect(page.locator("#headline")).to_be_visible()
 
 
+def first_question(page: Page, address: str = "/ui/") -> None:
+    """Ask what the first screen proposes."""
+    page.goto(address)
+    page.get_by_role("button", name="Recommend", exact=True).click()
+    answered(page)
+
+
 def link(page: Page) -> str:
     """The address, which follows once nothing has changed for a quarter of a second."""
     page.wait_for_timeout(500)
@@ -46,9 +53,104 @@ def asked(page: Page) -> dict[str, object]:
     return found
 
 
-def test_a_preset_is_recommended_in_three_clicks(page: Page) -> None:
-    page.goto("/")
+def test_nothing_is_answered_before_it_is_asked(page: Page) -> None:
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(urlsplit(request.url).path))
+    page.goto("/ui/")
+    page.wait_for_load_state("networkidle")
+    for name in ("1. Drive", "2. Workload", "3. What runs today"):
+        expect(page.get_by_role("group", name=name)).to_be_visible()
+    expect(page.locator("#headline")).to_have_count(0)
+    assert "/recommend" not in asked_for
+
+
+def test_the_answer_is_on_the_first_screen_of_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    first_question(page)
+    box = page.locator(".headline .verdict").bounding_box()
+    assert box
+    assert box["y"] + box["height"] <= 844
+    page.get_by_role("button", name="Change the question").click()
+    expect(page.get_by_label("Model")).to_be_visible()
+
+
+def test_navigation_back_and_reload_keep_the_question(page: Page) -> None:
+    first_question(page)
+    page.get_by_label("Queue depth").fill("32")
+    page.get_by_label("Queue depth").blur()
     answered(page)
+    asked_before = asked(page)
+    page.get_by_role("link", name="Drives").click()
+    expect(page).to_have_title("Drives - iojoule")
+    page.go_back()
+    answered(page)
+    assert asked(page) == asked_before
+    page.get_by_role("link", name="What if").click()
+    expect(page.get_by_label("Then", exact=True)).to_contain_text("depth")
+    assert asked(page) == asked_before
+    page.get_by_role("link", name="Recommend").click()
+    answered(page)
+    page.reload()
+    answered(page)
+    assert asked(page) == asked_before
+
+
+@pytest.mark.parametrize("place", ["/ui/", "/ui/what-if"])
+@pytest.mark.parametrize("profile", ["%7Bbroken", "%7B%22name%22:%22a%22%7D"])
+def test_a_broken_link_is_an_error(page: Page, place: str, profile: str) -> None:
+    page.goto(f"{place}?device=samsung-980-pro-1tb&profile={profile}")
+    expect(page.get_by_role("alert")).to_contain_text("address")
+    expect(page.locator("#headline")).to_have_count(0)
+
+
+def test_saved_and_shipped_workload_files_are_read(page: Page, tmp_path: Path) -> None:
+    page.goto("/ui/")
+    page.get_by_label("From a file").set_input_files(ROOT / "examples/oltp.toml")
+    expect(page.get_by_text("read from oltp.toml")).to_be_visible()
+    page.get_by_role("button", name="Recommend", exact=True).click()
+    answered(page)
+    stated = asked(page)
+    assert stated["name"] == "oltp"
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save the workload profile").click()
+    kept = tmp_path / "kept.json"
+    download.value.save_as(kept)
+    page.goto("/ui/drives")
+    page.goto("/ui/")
+    page.get_by_label("From a file").set_input_files(kept)
+    expect(page.get_by_text("read from kept.json")).to_be_visible()
+    page.get_by_role("button", name="Recommend", exact=True).click()
+    answered(page)
+    assert asked(page) == stated
+
+
+def test_drives_are_searched_and_compared_in_the_address(page: Page) -> None:
+    page.goto("/ui/drives")
+    rows = page.locator("tbody tr")
+    expect(page.get_by_role("status")).to_contain_text("select two to four")
+    everything = rows.count()
+    page.get_by_label("Search").fill("samsung")
+    page.get_by_label("Known from").select_option("measured")
+    page.get_by_role("checkbox").nth(0).check()
+    page.get_by_role("checkbox").nth(1).check()
+    comparison = page.get_by_label("Comparison")
+    expect(comparison.get_by_role("columnheader")).to_have_count(3)
+    page.goto(link(page))
+    expect(comparison.get_by_role("columnheader")).to_have_count(3)
+    assert 2 <= rows.count() < everything
+
+
+def test_what_if_changes_the_drive(page: Page) -> None:
+    page.goto("/ui/what-if")
+    expect(page.get_by_label("Then", exact=True)).to_contain_text("depth")
+    with page.expect_response("**/what-if") as answer:
+        page.get_by_label("Drive", exact=True).select_option("wd-zn540")
+    assert answer.value.status == 200
+    assert answer.value.json()["changed"]["answer"]["device"] == "wd-zn540"
+
+
+def test_a_preset_is_recommended_in_three_clicks(page: Page) -> None:
+    first_question(page, "/")
     page.get_by_label("Preset").select_option("ycsb-c")
     expect(page.locator("#headline")).to_contain_text("Lowest expected")
     answered(page)
@@ -56,15 +158,13 @@ def test_a_preset_is_recommended_in_three_clicks(page: Page) -> None:
 
 
 def test_the_first_question_has_a_saving(page: Page) -> None:
-    page.goto("/")
-    answered(page)
+    first_question(page, "/")
     expect(page.locator(".verdict")).to_contain_text("expected")
     expect(page.locator(".headline .saving")).to_be_visible()
 
 
 def test_the_front_moves_with_the_bound(page: Page) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     points = page.locator(".point.front")
     before = points.evaluate_all("all => all.map(one => one.outerHTML)")
     slider = page.get_by_role("slider", name="p99 latency at most")
@@ -84,16 +184,14 @@ def test_the_front_moves_with_the_bound(page: Page) -> None:
 
 
 def test_a_bound_nobody_can_keep_shows_the_nearest_misses(page: Page) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     page.get_by_role("slider", name="p99 latency at most").press("Home")
     expect(page.locator("#headline")).to_have_text("No configuration keeps this SLA")
     expect(page.locator(".headline li").first).to_contain_text("latency_p99_ns_max by")
 
 
 def test_a_fio_job_file_becomes_the_workload(page: Page) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     page.get_by_label("From a file").set_input_files(ROOT / "examples/oltp.fio")
     expect(page.get_by_text("read from oltp.fio")).to_be_visible()
     answered(page)
@@ -104,23 +202,20 @@ def test_a_fio_job_file_becomes_the_workload(page: Page) -> None:
 def test_what_is_no_workload_says_why(page: Page, tmp_path: Path) -> None:
     odd = tmp_path / "odd.fio"
     odd.write_text("[job]\nrw=randtrim\nbs=4k\n")
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     page.get_by_label("From a file").set_input_files(odd)
     expect(page.get_by_role("alert")).to_contain_text("rw=randtrim")
 
 
 def test_commands_are_copied(page: Page) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     page.get_by_role("button", name="Copy the command that shows and sets it").click()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == "iojoule apply --recommendation answer.json --drive /dev/nvme0n1"
 
 
 def test_a_link_asks_the_same_again(page: Page, context: BrowserContext) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     page.get_by_label("Queue depth").fill("32")
     page.get_by_label("Queue depth").blur()
     expect(page.locator(".headline .hint")).to_contain_text("depth 32")
@@ -132,8 +227,7 @@ def test_a_link_asks_the_same_again(page: Page, context: BrowserContext) -> None
 
 
 def test_the_keyboard_reaches_everything(page: Page) -> None:
-    page.goto("/ui/")
-    answered(page)
+    first_question(page)
     reached = set()
     for _ in range(120):
         page.keyboard.press("Tab")
@@ -161,6 +255,8 @@ def test_two_answers_stand_side_by_side(page: Page) -> None:
 def test_a_fleet_has_its_budget_curve(page: Page) -> None:
     page.goto("/ui/fleet")
     page.get_by_role("button", name="Take an example").click()
+    expect(page.locator("#fleet")).not_to_have_value("")
+    page.goto(link(page))
     page.get_by_role("button", name="Plan", exact=True).click()
     expect(page.get_by_label("Work that is served by power budget")).to_be_visible()
     expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
@@ -179,7 +275,7 @@ def test_a_key_is_asked_for_where_one_is_wanted(
         other.goto("/ui/")
         other.get_by_label("This service wants a key").fill(key)
         other.get_by_role("button", name="Use it").click()
-        answered(other)
+        first_question(other)
         expect(other.get_by_label("This service wants a key")).to_have_count(0)
         other.close()
 

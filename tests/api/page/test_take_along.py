@@ -34,6 +34,7 @@ def saved(page: Page, button: Locator, folder: Path) -> Path:
 
 def recommended(page: Page) -> None:
     page.goto("/ui/")
+    page.get_by_role("button", name="Recommend", exact=True).click()
     expect(page.locator(".answer")).to_have_attribute("aria-busy", "false")
     expect(page.locator("#headline")).to_be_visible()
 

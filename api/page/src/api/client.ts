@@ -121,11 +121,21 @@ export function isSuperseded(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
+/** The path of a field as words: its last part, and what it is a part of. */
+function inWords(field: string): string {
+  const parts = field.split(/[/.]/).filter((part) => part && part !== "workload_profile");
+  return parts.slice(-2).join(", ").replaceAll("_", " ");
+}
+
 /** An error as a reader can use it. */
 export function explain(error: unknown): string {
   if (error instanceof ProblemError) {
-    const place = error.problem.field ? `${error.problem.field}: ` : "";
-    return error.message.startsWith(place) ? error.message : `${place}${error.message}`;
+    const { field } = error.problem;
+    if (!field) return error.message;
+    const text = error.message.startsWith(`${field}: `)
+      ? error.message.slice(field.length + 2)
+      : error.message;
+    return `${inWords(field)}: ${text}`;
   }
   if (error instanceof TypeError) return "the service cannot be reached; is it still running?";
   return String(error);

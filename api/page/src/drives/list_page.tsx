@@ -1,33 +1,169 @@
-// Every SSD model that is known.
-
+// Every SSD model that is known: searched, filtered, sorted, and compared.
+import { useEffect, useState } from "preact/hooks";
 import type { DeviceSummary } from "../api/types";
 import { Link } from "../app";
+import { Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 import { Table } from "../parts/table";
-import { address } from "../router";
+import { address, remember } from "../router";
 
-/** The catalogue, with what a profile answers for each model. */
-export function DrivesPage() {
+const ORDERS = [
+  ["model", "model"],
+  ["drive_class", "class"],
+  ["interface", "interface"],
+  ["measured", "measured first"],
+] as const;
+const MOST = 4;
+
+/** The catalogue, with what a profile answers for each model; its state is in the address. */
+export function DrivesPage({ query }: { query: URLSearchParams }) {
   const { value, trouble } = useResource<{ devices: DeviceSummary[] }>("/devices");
+  const [state, setState] = useState<Record<string, string>>(() => Object.fromEntries(query));
+  const set = (name: string, to: string) =>
+    setState((last) =>
+      Object.fromEntries(Object.entries({ ...last, [name]: to }).filter(([, one]) => one)),
+    );
+  useEffect(() => remember(state), [state]);
+  const devices = value?.devices ?? [];
+  const shown = select(devices, state);
+  const chosen = (state.compare ?? "").split(",").filter(Boolean);
+  const compared = devices.filter((one) => chosen.includes(one.id));
+  const kinds = (name: "drive_class" | "interface") =>
+    [["", "any"], ...[...new Set(devices.map((one) => one[name]))].sort().map(twice)] as [
+      string,
+      string,
+    ][];
   return (
     <section>
       <h1>Drives</h1>
       {trouble && <Trouble text={trouble} />}
+      <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+        <div class="field">
+          <label for="search">Search</label>
+          <input
+            id="search"
+            type="search"
+            value={state.q ?? ""}
+            onInput={(event) => set("q", event.currentTarget.value)}
+          />
+        </div>
+        <Select
+          label="Known from"
+          value={state.known ?? ""}
+          choices={[
+            ["", "any"],
+            ["measured", "measurements"],
+            ["facts", "facts only"],
+          ]}
+          onChange={(to) => set("known", to)}
+        />
+        <Select
+          label="Interface"
+          value={state.interface ?? ""}
+          choices={kinds("interface")}
+          onChange={(to) => set("interface", to)}
+        />
+        <Select
+          label="Class"
+          value={state.class ?? ""}
+          choices={kinds("drive_class")}
+          onChange={(to) => set("class", to)}
+        />
+        <Select
+          label="Sort by"
+          value={state.sort ?? "model"}
+          choices={ORDERS}
+          onChange={(to) => set("sort", to)}
+        />
+      </form>
+      {compared.length > 1 && <Comparison devices={compared} />}
+      <p role="status">
+        {value && `${shown.length} of ${devices.length} models; select two to four to compare`}
+      </p>
       {value && (
-        <Table heads={["Model", "Class", "Interface", "Performance", "Power"]}>
-          {value.devices.map((one) => (
+        <Table heads={["Compare", "Model", "Class", "Interface", "Performance", "Power"]}>
+          {shown.map((one) => (
             <tr key={one.id}>
+              <td>
+                <input
+                  type="checkbox"
+                  aria-label={`compare ${one.model}`}
+                  checked={chosen.includes(one.id)}
+                  disabled={chosen.length >= MOST && !chosen.includes(one.id)}
+                  onChange={(event) =>
+                    set(
+                      "compare",
+                      (event.currentTarget.checked
+                        ? [...chosen, one.id]
+                        : chosen.filter((id) => id !== one.id)
+                      ).join(","),
+                    )
+                  }
+                />
+              </td>
               <th scope="row">
                 <Link to={address(`drives/${encodeURIComponent(one.id)}`)}>{one.model}</Link>
               </th>
               <td>{one.drive_class}</td>
               <td>{one.interface}</td>
-              <td>{one.performance ? "measured" : "from its facts"}</td>
-              <td>{one.power ? "measured" : "from its facts"}</td>
+              <td>{known(one.performance)}</td>
+              <td>{known(one.power)}</td>
             </tr>
           ))}
         </Table>
       )}
+    </section>
+  );
+}
+
+function twice(text: string): [string, string] {
+  return [text, text];
+}
+
+function known(measured: boolean): string {
+  return measured ? "measured" : "from its facts";
+}
+
+function select(devices: DeviceSummary[], state: Record<string, string>): DeviceSummary[] {
+  const words = (state.q ?? "").toLowerCase().split(/\s+/);
+  const found = devices.filter(
+    (one) =>
+      words.every((word) => `${one.vendor} ${one.model} ${one.id}`.toLowerCase().includes(word)) &&
+      (!state.interface || one.interface === state.interface) &&
+      (!state.class || one.drive_class === state.class) &&
+      (!state.known || (one.performance || one.power) === (state.known === "measured")),
+  );
+  const key = (one: DeviceSummary) => {
+    if (state.sort === "measured") return `${2 - Number(one.performance) - Number(one.power)}`;
+    return state.sort === "drive_class" || state.sort === "interface" ? one[state.sort] : "";
+  };
+  return found.sort(
+    (one, other) => key(one).localeCompare(key(other)) || one.model.localeCompare(other.model),
+  );
+}
+
+function Comparison({ devices }: { devices: DeviceSummary[] }) {
+  const rows: [string, (one: DeviceSummary) => string][] = [
+    ["Vendor", (one) => one.vendor],
+    ["Class", (one) => one.drive_class],
+    ["Interface", (one) => one.interface],
+    ["Performance", (one) => known(one.performance)],
+    ["Power", (one) => known(one.power)],
+    ["Profile version", (one) => one.profile_version ?? "none"],
+  ];
+  return (
+    <section aria-labelledby="comparison">
+      <h2 id="comparison">Comparison</h2>
+      <Table heads={["Property", ...devices.map((one) => one.model)]}>
+        {rows.map(([name, of]) => (
+          <tr key={name}>
+            <th scope="row">{name}</th>
+            {devices.map((one) => (
+              <td key={one.id}>{of(one)}</td>
+            ))}
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }

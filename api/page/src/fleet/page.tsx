@@ -1,6 +1,6 @@
 // Many drives under one budget: what each budget buys, and who does what under one of them.
 import { line } from "d3-shape";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { explain, get, post, postPage } from "../api/client";
 import type { FleetAnswer, FrontierAnswer } from "../api/types";
 import { FRAME, scaleOver } from "../charts/axes";
@@ -11,6 +11,7 @@ import { Trouble } from "../parts/loading";
 import { fileName, SaveFile } from "../parts/save";
 import { Table } from "../parts/table";
 import { describe } from "../recommend/configuration";
+import { remember } from "../router";
 
 interface Example {
   paths: {
@@ -25,18 +26,19 @@ interface Example {
 }
 
 /** The budget curve of a fleet, and its plan. */
-export function FleetPage() {
-  const [text, setText] = useState("");
+export function FleetPage({ query }: { query: URLSearchParams }) {
+  const [text, setText] = useState(query.get("fleet") ?? "");
   const [frontier, setFrontier] = useState<FrontierAnswer | null>(null);
   const [plan, setPlan] = useState<FleetAnswer | null>(null);
   const [asked, setAsked] = useState<unknown>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
+  useEffect(() => remember(text.trim() ? { fleet: text } : {}), [text]);
   const example = async () => {
     const { paths } = await get<Example>("/openapi.json");
     const body = Object.values(paths["/fleet/plan"].post.requestBody.content)[0];
     const value = Object.values(body?.examples ?? {})[0]?.value;
-    setText(JSON.stringify(value?.fleet, null, 2));
+    setText(JSON.stringify(value?.fleet, null, 1));
   };
   const ask = async () => {
     setBusy(true);

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { postPage } from "../api/client";
 import type { Answer, Row, Shortfall } from "../api/types";
 import { interval, quantity } from "../format";
-import { fileName, SaveFile } from "../parts/save";
+import { fileName, SaveFile, save } from "../parts/save";
 import { Commands } from "./commands";
 import { describe, word } from "./configuration";
 import { FrontChart } from "./front_chart";
@@ -23,7 +23,18 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
           file={() =>
             postPage("/recommend", { device: question.device, workload_profile: question.profile })
           }
-        />
+        />{" "}
+        <button
+          type="button"
+          onClick={() =>
+            save(
+              fileName(answer.workload || "workload", "json"),
+              JSON.stringify(question.profile, null, 2),
+            )
+          }
+        >
+          Save the workload profile
+        </button>
       </p>
       <FrontChart answer={answer} />
       <FrontTable answer={answer} />
@@ -51,7 +62,7 @@ function Headline({ answer }: { answer: Answer }) {
   const { recommended, saving } = answer;
   if (!recommended) return <Infeasible answer={answer} />;
   const head = {
-    change: "",
+    change: "Change to ",
     "no change": "No change: ",
     ranking: `Lowest expected ${word(answer.ranked_by)}: `,
     none: "",
@@ -64,8 +75,10 @@ function Headline({ answer }: { answer: Answer }) {
       </h2>
       {saving && answer.action === "change" && (
         <p>
-          <strong class="saving">{quantity(saving.percent.value, "%")}</strong> less energy than
-          today for the same work (90 % interval: {interval(saving.percent, "%")});{" "}
+          <strong class={saving.verdict === "proven" ? "saving large" : "saving"}>
+            {quantity(saving.percent.value, "%")}
+          </strong>{" "}
+          less energy than today for the same work (90 % interval: {interval(saving.percent, "%")});{" "}
           {quantity(saving.watts.value, "W")}, {quantity(saving.kwh_per_year.value, "kWh")} a year.
         </p>
       )}

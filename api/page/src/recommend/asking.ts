@@ -17,22 +17,23 @@ export interface Asked extends Answered {
 }
 
 /**
- * The answer to a question; while a newer one is computed the last one stays.
+ * The answer to a question, null before one is asked; while a newer one is computed the last one stays.
  *
  * A question that is under way is not given up for a newer one: while a slider is dragged there is
  * a newer one with every frame, and then nothing would ever be drawn.
  */
-export function useAnswer(question: Question): Asked {
+export function useAnswer(question: Question | null): Asked {
   const [last, setLast] = useState<Answered>({ answer: null, question: null, trouble: null });
-  const newest = useRef(question);
+  const newest = useRef<Question | null>(question);
   const underWay = useRef<AbortController | null>(null);
 
   const ask = useCallback(async () => {
     const control = new AbortController();
     underWay.current = control;
-    let now: Question;
+    let now: Question | null;
     do {
       now = newest.current;
+      if (!now) break;
       const { answer, trouble } = await answerTo(now, control.signal);
       if (control.signal.aborted) return;
       setLast({ answer, trouble, question: now });
@@ -42,10 +43,10 @@ export function useAnswer(question: Question): Asked {
 
   useEffect(() => {
     newest.current = question;
-    if (!underWay.current) void ask();
+    if (question && !underWay.current) void ask();
   }, [question, ask]);
   useEffect(() => () => underWay.current?.abort(), []);
-  return { ...last, waiting: last.question !== question };
+  return { ...last, waiting: question !== null && last.question !== question };
 }
 
 async function answerTo(

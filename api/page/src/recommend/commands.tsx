@@ -30,9 +30,6 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
         </ul>
       )}
       <p>
-        <button type="button" onClick={() => save(file, JSON.stringify(question.profile, null, 2))}>
-          Save the workload profile
-        </button>{" "}
         <button type="button" onClick={() => save("answer.json", JSON.stringify(answer, null, 2))}>
           Save this answer
         </button>

@@ -159,6 +159,20 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
             </text>
           </g>
         )}
+        {labelled(points, xOf, yOf, (one) => [x(one.x), y(one.y)]).map(([point, text]) => {
+          const right = x(point.x) > frame.width * 0.7;
+          return (
+            <text
+              key={text}
+              class={`label ${point.role}`}
+              x={x(point.x) + (right ? -10 : 10)}
+              y={y(point.y) - 10}
+              text-anchor={right ? "end" : "start"}
+            >
+              {text}
+            </text>
+          );
+        })}
         {points.map((point) => {
           const bars = [estimate(point.row, xOf), estimate(point.row, yOf)] as const;
           const name = `${point.role === "front" ? "" : `${point.role}: `}${describe(point.row.configuration)}: ${quantity(point.x, xOf.unit)}, ${quantity(point.y, yOf.unit)}`;
@@ -202,10 +216,41 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
         })}
       </svg>
       <p class="readout" aria-live="polite">
-        {shown ? readout(shown, xOf, yOf) : "Point at a marker, or step to it with the Tab key."}
+        {shown
+          ? readout(shown, xOf, yOf)
+          : "Point at a marker, or step to it with the Tab key, for its settings and intervals."}
       </p>
     </>
   );
+}
+
+/** Least distance of two labels, across and upwards, in units of the drawing. */
+const APART = [150, 18] as const;
+
+/** The few points that are named in the drawing; a name that would cover another is left out. */
+function labelled(
+  points: Point[],
+  xOf: Quantity,
+  yOf: Quantity,
+  at: (point: Point) => [number, number],
+): [Point, string][] {
+  const least = (of: "x" | "y") =>
+    points.reduce<Point | null>((best, one) => (best && best[of] <= one[of] ? best : one), null);
+  const wanted: [Point | null | undefined, string][] = [
+    [points.find((one) => one.role === "recommended"), "recommended"],
+    [points.find((one) => one.role === "today"), "today"],
+    [least("x"), `least ${xOf.title}`],
+    [yOf === CAPACITY ? null : least("y"), `least ${yOf.title}`],
+  ];
+  const taken: [number, number][] = [];
+  return wanted.flatMap(([point, text]) => {
+    if (!point) return [];
+    const [x, y] = at(point);
+    if (taken.some((one) => Math.abs(one[0] - x) < APART[0] && Math.abs(one[1] - y) < APART[1]))
+      return [];
+    taken.push([x, y]);
+    return [[point, text] as [Point, string]];
+  });
 }
 
 /** An end of an interval; what nothing bounds ends at the edge of the drawing. */

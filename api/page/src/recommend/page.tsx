@@ -1,31 +1,43 @@
-// Choose a drive, say what the workload is and what must hold; the answer follows every move.
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+// Three questions (drive, workload, what runs today), then the answer, which follows every move.
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DeviceSummary, Preset } from "../api/types";
 import { Group, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
-import { remember } from "../router";
+import { advance, remember } from "../router";
 import { AnswerView } from "./answer_view";
 import { useAnswer } from "./asking";
-import { FIRST_PROFILE, fromAddress, type Question, toAddress } from "./question";
+import { FIRST_DEVICE, FIRST_PROFILE, fromAddress, type Question, toAddress } from "./question";
 import { SlaForm } from "./sla_form";
+import { TodayForm } from "./today_form";
 import { WorkloadForm } from "./workload_form";
-
-const FIRST_DEVICE = "samsung-980-pro-1tb";
 
 /** The recommender's page. */
 export function RecommendPage({ query }: { query: URLSearchParams }) {
   const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
   const presets = useResource<{ presets: Preset[] }>("/workloads/presets");
+  const [linked] = useState(() => fromAddress(query));
   const [question, setQuestion] = useState<Question>(
     () =>
-      fromAddress(query) ?? { device: query.get("device") ?? FIRST_DEVICE, profile: FIRST_PROFILE },
+      linked.question ?? { device: query.get("device") ?? FIRST_DEVICE, profile: FIRST_PROFILE },
   );
-  const asked = useAnswer(question);
-  useEffect(() => remember(toAddress(question)), [question]);
+  const [begun, setBegun] = useState(linked.question !== null);
+  const [folded, setFolded] = useState(begun);
+  const answers = useRef<HTMLDivElement>(null);
+  const asked = useAnswer(begun ? question : null);
+  useEffect(() => {
+    if (begun) remember(toAddress(question));
+  }, [question, begun]);
   const change = useCallback(
     (profile: Question["profile"]) => setQuestion((last) => ({ ...last, profile })),
     [],
   );
+  const begin = () => {
+    if (!begun) advance(toAddress(question));
+    setBegun(true);
+    setFolded(true);
+    scrollTo(0, 0);
+    answers.current?.focus();
+  };
   // drawn anew with every answer, and not with every question
   const { answer, question: answered } = asked;
   const view = useMemo(
@@ -34,33 +46,76 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
   );
   const trouble = devices.trouble ?? presets.trouble;
   return (
-    <div class="two-columns">
-      <form class="question" aria-label="The question" onSubmit={(event) => event.preventDefault()}>
-        {trouble && <Trouble text={trouble} />}
-        <Group title="Drive">
-          <Select
-            label="Model"
-            value={question.device}
-            choices={(
-              devices.value?.devices ?? [{ id: question.device, model: question.device }]
-            ).map((one) => [one.id, one.model] as const)}
-            onChange={(device) => setQuestion((last) => ({ ...last, device }))}
-          />
-        </Group>
-        <WorkloadForm
-          profile={question.profile}
-          presets={presets.value?.presets ?? []}
-          onChange={change}
-        />
-        <SlaForm profile={question.profile} onChange={change} />
-      </form>
-      <div class="answer" aria-busy={asked.waiting}>
-        <p class="visually-hidden" role="status">
-          {asked.waiting ? "asking" : asked.answer ? "answered" : ""}
+    <>
+      <h1 class={begun ? "visually-hidden" : ""}>Less energy for the same I/O</h1>
+      {!begun && (
+        <p class="lead">
+          iojoule finds the configuration in which a drive does your I/O with the least energy, and
+          states how certain that is.
         </p>
-        {asked.trouble && <Trouble text={asked.trouble} />}
-        {view}
+      )}
+      {linked.trouble && <Trouble text={linked.trouble} />}
+      <div class={begun ? "two-columns" : "first"}>
+        <form
+          class={folded ? "question folded" : "question"}
+          aria-label="The question"
+          onSubmit={(event) => {
+            event.preventDefault();
+            begin();
+          }}
+        >
+          {trouble && <Trouble text={trouble} />}
+          {begun && (
+            <button
+              type="button"
+              class="unfold"
+              aria-expanded={!folded}
+              onClick={() => setFolded(!folded)}
+            >
+              {folded ? "Change the question" : "Fold the question"}
+            </button>
+          )}
+          <div class="fields">
+            <Group title="1. Drive">
+              <Select
+                label="Model"
+                value={question.device}
+                choices={(
+                  devices.value?.devices ?? [{ id: question.device, model: question.device }]
+                ).map((one) => [one.id, one.model] as const)}
+                onChange={(device) => setQuestion((last) => ({ ...last, device }))}
+              />
+              <p class="hint">Any model of the catalogue; what is not measured widens intervals.</p>
+            </Group>
+            <WorkloadForm
+              profile={question.profile}
+              presets={presets.value?.presets ?? []}
+              onChange={change}
+            />
+            <TodayForm profile={question.profile} onChange={change} />
+            {begun && <SlaForm profile={question.profile} onChange={change} />}
+          </div>
+          {!begun && (
+            <button type="submit" class="primary">
+              Recommend
+            </button>
+          )}
+        </form>
+        <div
+          class="answer"
+          ref={answers}
+          tabIndex={-1}
+          role="region"
+          aria-label="The answer"
+          aria-busy={asked.waiting}
+        >
+          <p class="visually-hidden" role="status">
+            {asked.waiting ? "asking" : asked.answer ? "answered" : ""}
+          </p>
+          {asked.trouble && <Trouble text={asked.trouble} />}
+          {view}
+        </div>
       </div>
-    </div>
+    </>
   );
 }

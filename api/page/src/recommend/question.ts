@@ -6,15 +6,24 @@ export interface Question {
   profile: WorkloadProfile;
 }
 
+/** What a link asks; `trouble` where it asks something that cannot be read. */
+export interface Linked {
+  question: Question | null;
+  trouble: string | null;
+}
+
 /** The question of a link; null where the link asks none. */
-export function fromAddress(query: URLSearchParams): Question | null {
-  const device = query.get("device");
+export function fromAddress(query: URLSearchParams): Linked {
   const text = query.get("profile");
-  if (!device || !text) return null;
+  if (text === null) return { question: null, trouble: null };
+  const trouble = "The workload in this address cannot be read, so nothing was asked: ";
   try {
-    return { device, profile: JSON.parse(text) as WorkloadProfile };
-  } catch {
-    return null;
+    const profile = JSON.parse(text) as WorkloadProfile | null;
+    if (typeof profile?.workload !== "object" || profile.workload === null)
+      return { question: null, trouble: `${trouble}it has no field "workload".` };
+    return { question: { device: query.get("device") ?? FIRST_DEVICE, profile }, trouble: null };
+  } catch (error) {
+    return { question: null, trouble: `${trouble}${(error as Error).message}.` };
   }
 }
 
@@ -63,6 +72,9 @@ function merged(object: object, changes: Record<string, unknown>): object {
   }
   return all;
 }
+
+/** The drive with the most measurements. */
+export const FIRST_DEVICE = "samsung-980-pro-1tb";
 
 /** A demand, as a first question of somebody who describes a workload. */
 export const FIRST_PROFILE: WorkloadProfile = {

@@ -4,7 +4,7 @@ import { explain, postText } from "../api/client";
 import type { Preset, WorkloadProfile } from "../api/types";
 import { Group, NumberField, Select } from "../parts/field";
 import { Trouble } from "../parts/loading";
-import { withCurrent, withWorkload } from "./question";
+import { withWorkload } from "./question";
 
 const OPERATIONS = [
   ["read", "reads"],
@@ -15,16 +15,10 @@ const PATTERNS = [
   ["random", "random"],
   ["sequential", "sequential"],
 ] as const;
-const ENGINES = [
-  ["", "the profile's"],
-  ...["psync", "posixaio", "libaio", "io_uring", "io_uring_cmd", "spdk"].map(
-    (name) => [name, name] as const,
-  ),
-] as const;
 const DEMAND_UNITS = [
-  ["demand_operations_per_second", "operations a second"],
-  ["demand_bytes_per_second", "bytes a second"],
-  ["", "as fast as possible"],
+  ["demand_operations_per_second", "operations/s"],
+  ["demand_bytes_per_second", "bytes/s"],
+  ["", "none: at full rate"],
 ] as const;
 
 interface FormProps {
@@ -33,54 +27,32 @@ interface FormProps {
   onChange: (profile: WorkloadProfile) => void;
 }
 
-/** Everything that says what the application does and how it does it today. */
+/** Everything that says what the application does. */
 export function WorkloadForm({ profile, presets, onChange }: FormProps) {
   const chosen = presets.find((one) => nameOf(one) === profile.name);
   return (
-    <>
-      <Group title="Workload">
-        <Select
-          label="Preset"
-          value={chosen ? nameOf(chosen) : ""}
-          choices={[
-            ["", "described below"],
-            ...presets.map((one) => [nameOf(one), nameOf(one)] as const),
-          ]}
-          onChange={(name) => {
-            const found = presets.find((one) => nameOf(one) === name);
-            // the bounds are the user's, not the benchmark's
-            if (found) onChange({ ...found.profile, sla: profile.sla ?? {} } as WorkloadProfile);
-          }}
-        />
-        {chosen && <p class="hint">{chosen.describes}</p>}
-        <Upload
-          onChange={(found) => onChange({ ...found, sla: profile.sla ?? {} } as WorkloadProfile)}
-        />
-        <Description profile={profile} onChange={onChange} />
-      </Group>
-      <Group title="Today">
-        <Select
-          label="Engine"
-          value={profile.current?.engine ?? ""}
-          choices={ENGINES}
-          onChange={(engine) => onChange(withCurrent(profile, { engine: engine || null }))}
-        />
-        <NumberField
-          label="Queue depth"
-          min={1}
-          step={1}
-          value={profile.current?.queue_depth}
-          onChange={(depth) => onChange(withCurrent(profile, { queue_depth: depth }))}
-        />
-        <NumberField
-          label="Jobs"
-          min={1}
-          step={1}
-          value={profile.current?.jobs}
-          onChange={(jobs) => onChange(withCurrent(profile, { jobs }))}
-        />
-      </Group>
-    </>
+    <Group title="2. Workload">
+      <Select
+        label="Preset"
+        value={chosen ? nameOf(chosen) : ""}
+        choices={[
+          ["", "described below"],
+          ...presets.map((one) => [nameOf(one), nameOf(one)] as const),
+        ]}
+        onChange={(name) => {
+          const found = presets.find((one) => nameOf(one) === name);
+          // the bounds are the user's, not the benchmark's
+          if (found) onChange({ ...found.profile, sla: profile.sla ?? {} } as WorkloadProfile);
+        }}
+      />
+      {chosen && <p class="hint">{chosen.describes}</p>}
+      <Upload
+        onChange={(found) =>
+          onChange({ ...found, sla: found.sla ?? profile.sla ?? {} } as WorkloadProfile)
+        }
+      />
+      <Description profile={profile} onChange={onChange} />
+    </Group>
   );
 }
 
@@ -171,7 +143,9 @@ function Upload({ onChange }: { onChange: (profile: WorkloadProfile) => void }) 
         <input id="upload" type="file" onChange={(event) => take(event.currentTarget.files?.[0])} />
       </div>
       <p class="hint">
-        {name ? `read from ${name}` : "a fio job file, a fio iolog, blkparse text, an MQSim trace"}
+        {name
+          ? `read from ${name}`
+          : "a workload profile (TOML, JSON), a fio job file, a fio iolog, blkparse text, an MQSim trace"}
       </p>
       {trouble && <Trouble text={trouble} />}
     </>

@@ -10,13 +10,13 @@ import { fileName, SaveFile } from "../parts/save";
 import { Slider } from "../parts/slider";
 import { Table } from "../parts/table";
 import { describe, word } from "../recommend/configuration";
-import { FIRST_PROFILE, fromAddress, type Question } from "../recommend/question";
-import { remember } from "../router";
+import { FIRST_DEVICE, FIRST_PROFILE, fromAddress, type Question } from "../recommend/question";
+import { lastAddress, remember } from "../router";
 
 interface Changes {
   growth?: number;
   drives?: number;
-  device?: string;
+  drive?: string;
   mix?: number;
 }
 
@@ -41,8 +41,12 @@ function changesOf(query: URLSearchParams): Changes {
 
 /** Two answers side by side, and what differs between them. */
 export function WhatIfPage({ query }: { query: URLSearchParams }) {
+  const [linked] = useState(() => {
+    if (query.has("profile")) return fromAddress(query);
+    return fromAddress(new URL(lastAddress(""), location.href).searchParams);
+  });
   const [question] = useState<Question>(
-    () => fromAddress(query) ?? { device: "samsung-980-pro-1tb", profile: FIRST_PROFILE },
+    () => linked.question ?? { device: FIRST_DEVICE, profile: FIRST_PROFILE },
   );
   const [changes, setChanges] = useState<Changes>(() => changesOf(query));
   const [found, setFound] = useState<WhatIfAnswer | null>(null);
@@ -53,6 +57,7 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
     [question, changes],
   );
   useEffect(() => {
+    if (linked.trouble) return;
     remember({
       device: question.device,
       profile: JSON.stringify(question.profile),
@@ -65,10 +70,12 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
         setTrouble(null);
       })
       .catch((error: unknown) => {
-        if (!isSuperseded(error)) setTrouble(explain(error));
+        if (isSuperseded(error)) return;
+        setFound(null); // the last answer is to other changes
+        setTrouble(explain(error));
       });
     return () => control.abort();
-  }, [question, changes, asked]);
+  }, [question, changes, asked, linked]);
   const change = (one: Changes) => setChanges((last) => ({ ...last, ...one }));
   return (
     <div class="two-columns">
@@ -94,9 +101,9 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
           />
           <Select
             label="Drive"
-            value={changes.device ?? question.device}
+            value={changes.drive ?? question.device}
             choices={(devices.value?.devices ?? []).map((one) => [one.id, one.model] as const)}
-            onChange={(device) => change({ device })}
+            onChange={(drive) => change({ drive })}
           />
           {question.profile.workload.operation === "mixed" && (
             <Slider
@@ -118,6 +125,7 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
       </form>
       <div class="answer">
         <h1>What if</h1>
+        {linked.trouble && <Trouble text={linked.trouble} />}
         {trouble && <Trouble text={trouble} />}
         {found && <Outcome found={found} />}
         {found && (

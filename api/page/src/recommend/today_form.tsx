@@ -1,0 +1,82 @@
+// What runs today: a preset, or its settings.
+import type { WorkloadProfile } from "../api/types";
+import { Group, NumberField, Select } from "../parts/field";
+import { withCurrent } from "./question";
+
+const ENGINES = [
+  ["", "the profile's"],
+  ...["psync", "posixaio", "libaio", "io_uring", "io_uring_cmd", "spdk"].map(
+    (name) => [name, name] as const,
+  ),
+] as const;
+
+const PRESETS: readonly { title: string; current: Record<string, unknown> | null }[] = [
+  { title: "not stated", current: null },
+  {
+    title: "psync, 1 × 1",
+    current: { engine: "psync", queue_depth: 1, jobs: 1 },
+  },
+  { title: "libaio, 32 × 1", current: { engine: "libaio", queue_depth: 32, jobs: 1 } },
+  {
+    title: "io_uring, 8 × 8",
+    current: { engine: "io_uring", completion: "polled", queue_depth: 8, jobs: 8 },
+  },
+];
+
+/** How the application does its I/O now; what is left out takes the profile's default. */
+export function TodayForm(props: {
+  profile: WorkloadProfile;
+  onChange: (profile: WorkloadProfile) => void;
+}) {
+  const { profile, onChange } = props;
+  const { current } = profile;
+  const chosen = PRESETS.findIndex((one) => same(one.current, current ?? null));
+  return (
+    <Group title="3. What runs today">
+      <Select
+        label="Runs"
+        value={chosen < 0 ? "" : String(chosen)}
+        choices={[
+          ["", "as set below"],
+          ...PRESETS.map(({ title }, index) => [String(index), title] as const),
+        ]}
+        onChange={(index) => {
+          const { current: _, ...rest } = profile;
+          const preset = PRESETS[Number(index)];
+          if (!index || !preset) return;
+          onChange(
+            (preset.current ? { ...rest, current: preset.current } : rest) as WorkloadProfile,
+          );
+        }}
+      />
+      <Select
+        label="Engine"
+        value={current?.engine ?? ""}
+        choices={ENGINES}
+        onChange={(engine) => onChange(withCurrent(profile, { engine: engine || null }))}
+      />
+      <NumberField
+        label="Queue depth"
+        min={1}
+        step={1}
+        value={current?.queue_depth}
+        onChange={(depth) => onChange(withCurrent(profile, { queue_depth: depth }))}
+      />
+      <NumberField
+        label="Jobs"
+        min={1}
+        step={1}
+        value={current?.jobs}
+        onChange={(jobs) => onChange(withCurrent(profile, { jobs }))}
+      />
+      <p class="hint">
+        Depth × jobs. Without a statement of what runs today no saving is computed.
+      </p>
+    </Group>
+  );
+}
+
+function same(one: object | null, other: object | null): boolean {
+  const text = (of: object | null) => JSON.stringify(of && Object.entries(of).sort());
+  return text(one) === text(other);
+}
