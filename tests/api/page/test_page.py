@@ -25,6 +25,7 @@ PLACES = (
     "/ui/jobs",
     "/ui/api",
 )
+ANSWER = "the answer to the first question"
 
 
 def answered(page: Page) -> None:
@@ -38,6 +39,15 @@ def first_question(page: Page, address: str = "/ui/") -> None:
     page.goto(address)
     page.get_by_role("button", name="Recommend", exact=True).click()
     answered(page)
+
+
+def go(page: Page, place: str) -> None:
+    """Open one of `PLACES`, or the answer."""
+    if place == ANSWER:
+        first_question(page)
+    else:
+        page.goto(place)
+    page.wait_for_load_state("networkidle")
 
 
 def link(page: Page) -> str:
@@ -292,11 +302,10 @@ def test_a_job_is_followed_to_its_end(page: Page, service: httpx.Client) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [*PLACES, ANSWER])
 def test_axe_finds_nothing_serious(page: Page, place: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    page.goto(place)
-    page.wait_for_load_state("networkidle")
+    go(page, place)
     page.evaluate(AXE.read_text())  # not as an element: the policy would refuse it
     found = page.evaluate("axe.run()")
     serious = [
@@ -309,8 +318,7 @@ def test_axe_finds_nothing_serious(page: Page, place: str, scheme: str) -> None:
 
 def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    for place in PLACES:
-        page.goto(place)
-        page.wait_for_load_state("networkidle")
+    for place in (*PLACES, ANSWER):
+        go(page, place)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, place
