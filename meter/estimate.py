@@ -8,6 +8,8 @@ bursts. What counters do not give is found as follows.
   one, depth = (mean in flight) / u with u = rate / (full speed at that depth). A drive that has
   requests in flight nearly all the time is busy, though it is slower than its profile says.
 * Random or sequential: both are evaluated, the mean counts, half their distance is uncertainty.
+  What a command takes of it is weighed: a pattern in which the drive would have been done sooner
+  than it was in use is less likely.
 * How long the drive rests between requests: as if they came at random (Poisson), between the two
   extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
   from interval to interval, so the settle time and the fall asleep are those of one long gap.
@@ -41,13 +43,15 @@ PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
 """How often depth and busy share are brought in line with each other before the last evaluation."""
 DEPTH_MAX = 4096
-DEPTHS = (1, 4, 16, 64, 256)
 SIZES = (4096, 65536)
 """Where the profile is asked how long a command and a byte take."""
 
 SURELY_IDLE, SURELY_BUSY = 0.5, 0.9
 """Shares of time in use below which the kernel's samples say nothing, and above which they count;
 an assumption."""
+PATTERN_LOG_SD = 0.5
+"""How far the time in use may be from a profile's, as a logarithm; an assumption."""
+LEAST_LIKELY = 1e-3
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -237,10 +241,15 @@ class DriveModel:
         """Requests came."""
         step = amounts.seconds
         evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
-        parts = {
-            field.name: np.mean([getattr(one, field.name) for one in evaluated], axis=0)
-            for field in fields(_Serving)
-        }
+        likely = np.stack([one.likelihood for one in evaluated])
+        likely /= likely.sum(axis=0)
+        parts = {}
+        for name in (field.name for field in fields(_Serving)):
+            # who pays follows the likelier pattern; for the sum it tells too little
+            weights = (
+                likely if name.endswith(("_seconds", "_joules")) else np.full(likely.shape, 0.5)
+            )
+            parts[name] = (weights * [getattr(one, name) for one in evaluated]).sum(axis=0)
         serving = _Serving(**parts)
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
         states.cache_bytes += amounts.write_bytes
@@ -252,21 +261,27 @@ class DriveModel:
         states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
         work = serving.read + serving.write
         awake = np.maximum(serving.watts - serving.idle - work - serving.background, 0.0)
-        reads, writes = serving.read_seconds, serving.write_seconds
+        reads = amounts.read_commands * serving.read_command_seconds
+        reads = (reads + amounts.read_bytes * serving.read_byte_seconds) / step
+        writes = amounts.write_commands * serving.write_command_seconds
+        writes = (writes + amounts.write_bytes * serving.write_byte_seconds) / step
         unknown = reads + writes <= 0  # then by the number of commands
         reads = np.where(unknown, amounts.read_commands, reads)
         writes = np.where(unknown, amounts.write_commands, writes)
         share = reads / (reads + writes)
+        # who keeps the drive awake pays for it, by the time that its commands take
+        watts = np.where(unknown, 0.0, awake / (reads + writes))
         return Estimate(
             idle=serving.idle,
             read=serving.read + share * awake,
             write=serving.write + (1.0 - share) * awake,
             background=serving.background + later,
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
-            read_command_joules=serving.read_command_joules,
-            read_byte_joules=serving.read_byte_joules,
-            write_command_joules=serving.write_command_joules,
-            write_byte_joules=serving.write_byte_joules,
+            read_command_joules=serving.read_command_joules + watts * serving.read_command_seconds,
+            read_byte_joules=serving.read_byte_joules + watts * serving.read_byte_seconds,
+            write_command_joules=serving.write_command_joules
+            + watts * serving.write_command_seconds,
+            write_byte_joules=serving.write_byte_joules + watts * serving.write_byte_seconds,
         )
 
     def _evaluated(self, pattern: str, amounts: Amounts, states: States) -> _Serving:
@@ -277,7 +292,7 @@ class DriveModel:
             "write_bytes": amounts.write_bytes / step,
             "write_commands": amounts.write_commands / step,
         }
-        frame, prediction, busy = self._operating_point(pattern, amounts, states)
+        frame, prediction, busy, likelihood = self._operating_point(pattern, amounts, states)
         power, activity = self.power, prediction.activity
         sequential = np.full(len(frame), pattern == "sequential")
         x = device_power.regressors(
@@ -300,9 +315,7 @@ class DriveModel:
         watts = np.minimum(law + (1.0 - busy) * gap, np.maximum(limit, gap))
         idle = np.minimum(at.idle, watts)
         theta = np.array([parameter.value for parameter in power.parameters])
-        # a command keeps the drive awake for as long as it takes
-        awake = np.maximum(factor * device_power.base_watts(power, frame.power_state) - gap, 0.0)
-        seconds = self._seconds(pattern, frame.queue_depth)
+        seconds = np.repeat(self._seconds(pattern)[:, None], len(frame), axis=1)
         read = factor * (theta[1] * x[:, 1] + theta[2] * x[:, 2])
         write = factor * (theta[3] * x[:, 3] + theta[4] * x[:, 4])
         background = factor * device_power.background_watts(power, x, frame.power_state)
@@ -334,43 +347,43 @@ class DriveModel:
             background=kept * background,
             busy=busy,
             sd=sd,
-            read_seconds=rates["read_operations"] * seconds[0] + rates["read_bytes"] * seconds[1],
-            write_seconds=rates["write_commands"] * seconds[2] + rates["write_bytes"] * seconds[3],
-            read_command_joules=kept * (factor * theta[2] + awake * seconds[0]),
-            read_byte_joules=kept * (factor * theta[1] + awake * seconds[1]),
-            write_command_joules=kept * (factor * theta[4] * command + awake * seconds[2]),
-            write_byte_joules=kept * (factor * theta[3] + awake * seconds[3]),
+            likelihood=likelihood,
+            read_command_seconds=seconds[0],
+            read_byte_seconds=seconds[1],
+            write_command_seconds=seconds[2],
+            write_byte_seconds=seconds[3],
+            read_command_joules=kept * factor * theta[2],
+            read_byte_joules=kept * factor * theta[1],
+            write_command_joules=kept * factor * theta[4] * command,
+            write_byte_joules=kept * factor * theta[3],
         )
 
-    def _seconds(self, pattern: str, queue_depth: Floats) -> Floats:
-        """Busy seconds of a read command, read byte, write command, written byte; shape (4, n)."""
-        if pattern not in self._times:
-            self._times[pattern] = self._service_seconds(pattern)
-        at = np.log(np.clip(queue_depth, DEPTHS[0], DEPTHS[-1]))
-        return np.stack([np.interp(at, np.log(DEPTHS), row) for row in self._times[pattern]])
+    def _seconds(self, pattern: str) -> Floats:
+        """Seconds a read command, read byte, write command, written byte take alone, shape (4,).
 
-    def _service_seconds(self, pattern: str) -> Floats:
-        """They at `DEPTHS`, from full speed at two sizes; 0 where the profile knows none."""
-        sizes, depths = np.meshgrid(SIZES, DEPTHS, indexing="ij")
-        rows = []
-        for operation in ("read", "write"):
-            columns = {
-                "operation": [operation] * sizes.size,
-                "pattern": [pattern] * sizes.size,
-                "request_bytes": sizes.ravel(),
-                "queue_depth": depths.ravel(),
-                "jobs": np.ones(sizes.size, dtype=int),
-            }
-            told = self.predictor.predict(self._frame(sizes.size, columns), only=())["iops"].value
-            small, large = (1.0 / told).reshape(sizes.shape)
-            byte = np.maximum(large - small, 0.0) / (SIZES[1] - SIZES[0])
-            rows += [np.maximum(small - SIZES[0] * byte, 0.0), byte]
-        return np.asarray(np.nan_to_num(np.stack(rows), posinf=0.0))
+        From two sizes one at a time; 0 where the profile knows none.
+        """
+        if pattern not in self._times:
+            rows = []
+            for operation in ("read", "write"):
+                columns = {
+                    "operation": [operation] * len(SIZES),
+                    "pattern": [pattern] * len(SIZES),
+                    "request_bytes": list(SIZES),
+                    "queue_depth": [1] * len(SIZES),
+                    "jobs": [1] * len(SIZES),
+                }
+                told = self.predictor.predict(self._frame(len(SIZES), columns), only=())["iops"]
+                small, large = 1.0 / told.value
+                byte = max(large - small, 0.0) / (SIZES[1] - SIZES[0])
+                rows += [max(small - SIZES[0] * byte, 0.0), byte]
+            self._times[pattern] = np.asarray(np.nan_to_num(np.array(rows), posinf=0.0))
+        return self._times[pattern]
 
     def _operating_point(
         self, pattern: str, amounts: Amounts, states: States
-    ) -> tuple[Frame, Prediction, Floats]:
-        """The configuration while it serves, what is predicted of it, and the busy share."""
+    ) -> tuple[Frame, Prediction, Floats, Floats]:
+        """The configuration while it serves, its prediction, the busy share, the likelihood."""
         commands = amounts.read_commands + amounts.write_commands
         rate, depth = commands / amounts.seconds, amounts.in_flight_seconds / amounts.seconds
         size = np.clip((amounts.read_bytes + amounts.write_bytes) / commands, 512, SIZE_MAX)
@@ -394,7 +407,9 @@ class DriveModel:
         frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
         prediction = self.predictor.predict(frame, only=_DEVICE)
         share = np.minimum(rate / prediction["iops"].value, 1.0)
-        return frame, prediction, np.maximum(share, used)
+        later = np.log(np.maximum(used / share, 1.0))
+        likelihood = np.maximum(np.exp(-0.5 * (later / PATTERN_LOG_SD) ** 2), LEAST_LIKELY)
+        return frame, prediction, np.maximum(share, used), likelihood
 
     def _gap(self, at: idle_gaps.Levels, amounts: Amounts, busy: Floats) -> tuple[Floats, Floats]:
         """Mean watts between requests, and the sd of not knowing how these come."""
@@ -461,7 +476,8 @@ SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRI
 class _Serving:
     """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
 
-    `read_seconds` and `write_seconds` are busy seconds a second.
+    `likelihood` is that of the time in use, `read_command_seconds` and the like what one takes
+    alone, `read_command_joules` and the like what one takes beside keeping the drive awake.
     """
 
     watts: Floats
@@ -471,8 +487,11 @@ class _Serving:
     background: Floats
     busy: Floats
     sd: Floats
-    read_seconds: Floats
-    write_seconds: Floats
+    likelihood: Floats
+    read_command_seconds: Floats
+    read_byte_seconds: Floats
+    write_command_seconds: Floats
+    write_byte_seconds: Floats
     read_command_joules: Floats
     read_byte_joules: Floats
     write_command_joules: Floats
