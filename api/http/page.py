@@ -7,6 +7,7 @@ from pathlib import Path
 from fastapi import APIRouter, FastAPI, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 
 from iojoule.api import page
 
@@ -14,6 +15,9 @@ BUILT = Path(page.__file__).parent / "built"
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 """Names of scripts and style sheets change with what is in them (RFC 8246)."""
+
+SMALL_BYTES = 1000
+"""Below this, compressing saves less than a packet."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -31,7 +35,9 @@ def install(app: FastAPI) -> None:
     """Serve the page, where it was built."""
     app.include_router(router)
     if (BUILT / "assets").is_dir():
-        app.mount("/ui/assets", _Assets(directory=BUILT / "assets"), name="assets")
+        # only these: compressing an answer beside what a client sent tells its secrets (BREACH)
+        assets = GZipMiddleware(_Assets(directory=BUILT / "assets"), minimum_size=SMALL_BYTES)
+        app.mount("/ui/assets", assets, name="assets")
     app.include_router(paths)
 
 

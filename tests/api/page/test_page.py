@@ -322,3 +322,13 @@ def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
         go(page, place)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390, place
+
+
+def test_the_first_view_is_small_on_the_wire(page: Page) -> None:
+    session = page.context.new_cdp_session(page)
+    received: list[float] = []
+    session.on("Network.loadingFinished", lambda event: received.append(event["encodedDataLength"]))
+    session.send("Network.enable")
+    page.goto("/ui/")
+    page.wait_for_load_state("networkidle")
+    assert 20e3 < sum(received) <= 150e3
