@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iojoule import __version__
+from iojoule.api.reports.summary import Summary, summarise
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.request import WorkloadProfile, load_workload, with_fields
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 
 class RecommendationAnswer(Recommendation):
-    """A recommendation and the version of iojoule that computed it."""
+    """A recommendation in brief and in full, and the version of iojoule that computed it."""
 
+    summary: Summary
     iojoule_version: str = __version__
 
 
@@ -28,7 +30,10 @@ def answer(recommender: Recommender, workload: WorkloadProfile) -> Recommendatio
     """Recommend; raises as `Recommender.recommend`."""
     found = recommender.recommend(workload)
     fields = {name: getattr(found, name) for name in Recommendation.model_fields}
-    return RecommendationAnswer.model_construct(**fields, iojoule_version=__version__)
+    summary = summarise(found, recommender.profile.interface)
+    return RecommendationAnswer.model_construct(
+        summary=summary, **fields, iojoule_version=__version__
+    )
 
 
 def workload_with(

@@ -221,9 +221,9 @@ _BROAD = 180
 _BREAK = re.compile(r" (\[|recommended|misses|/ )")
 
 
-def parts(found: Recommendation, rows: int) -> Iterator[Any]:
+def parts(found: RecommendationAnswer, rows: int) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
-    yield sentences.headline(found, target(found))
+    yield found.summary.sentence
     yield f"{found.workload} on {found.model_name} (profile version {found.profile_version})"
     yield from _asked(found)
     if shown(found, rows):

@@ -32,6 +32,7 @@ from iojoule.api.reports.document import (
 from iojoule.api.reports.plots import Measure, limits, measures
 from iojoule.api.reports.quantities import quantity
 from iojoule.api.reports.report_file import Asked
+from iojoule.api.reports.summary import Summary, summarise
 from iojoule.recommender.factors import YEARLY
 from iojoule.recommender.response import Estimate, Miss, Recommendation, Row
 from iojoule.recommender.what_if.compare import weaker
@@ -227,7 +228,13 @@ def _sla(found: Recommendation) -> str:
 
 def answer(found: Recommendation, heading: str = "The answer") -> Section:
     """What to use, what it saves and how surely, what wears and what becomes of durability."""
-    return Section(heading, tuple(_answer(found)))
+    return Section(heading, (*_brief(summarise(found)), *_answer(found)))
+
+
+def _brief(summary: Summary) -> Iterator[Block]:
+    """The summary: what to change, whether it is safe, and what would change the answer."""
+    parts = (summary.sentence, summary.safety, summary.would_change)
+    yield Text(" ".join(part for part in parts if part))
 
 
 def _answer(found: Recommendation) -> Iterator[Block]:
@@ -235,7 +242,7 @@ def _answer(found: Recommendation) -> Iterator[Block]:
     if found.current is not None:
         today = f"{setting(found.current.configuration)}; {sentences.place(found)}"
     if found.recommended is None:
-        yield Text(f"{sentences.why_nothing(found)} The nearest misses:")
+        yield Text("The nearest misses:")
         yield Points(tuple(map(_missed, found.nearest_misses)))
         yield Points(tuple(sentences.relaxations(found.relaxations)))
         yield Table.of(("what", "is"), [("today", today)])

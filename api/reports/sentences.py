@@ -157,28 +157,6 @@ REASONS = {
 """Why nothing is recommended, by reason code."""
 
 
-def headline(found: Recommendation, target: str) -> str:
-    """What to do, in one line; `target` is what rows are ranked by, in words."""
-    best = found.recommended
-    if best is None:
-        return why_nothing(found)
-    configuration = setting(best.configuration)
-    if found.action == "no change":
-        return f"No change: {configuration} stays."
-    if found.action == "ranking":
-        return f"Lowest expected {target}: {configuration}."
-    if found.saving is None:
-        return f"Change to {configuration}."
-    percent = found.saving.percent
-    saved = quantity("percent", abs(percent.value))
-    if percent.value < 0.0:
-        return f"Change to {configuration}: it keeps the bounds and costs {saved} more."
-    sure = f"with a probability of {found.saving.probability:.3g}"
-    if found.saving.verdict == "measure first":
-        return f"Measure first: {configuration} may save {saved}, {sure}."
-    return f"Change to {configuration}: {found.saving.verdict} to save {saved}, {sure}."
-
-
 def why_nothing(found: Recommendation) -> str:
     """Why nothing is recommended; empty where something is."""
     return "" if found.reason_code is None else REASONS[found.reason_code]

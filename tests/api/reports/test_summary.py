@@ -1,0 +1,122 @@
+"""The summary of a recommendation: one form for every verdict, and the command that follows."""
+
+import shlex
+
+import pytest
+
+from iojoule.api.application.recommend import RecommendationAnswer, answer, workload_with
+from iojoule.api.reports.summary import command_for, rounded, summarise, with_command
+from iojoule.datasets.profile import load_shipped_profile
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.response import DurabilityAnswer, PowerCut
+
+
+@pytest.fixture(scope="module")
+def recommender() -> Recommender:
+    return Recommender.under(load_shipped_profile("samsung-980-pro-1tb"))
+
+
+@pytest.fixture
+def ask(root, recommender):
+    """Answer a shipped example with some fields replaced."""
+
+    def recommend(name: str, **changes: object) -> RecommendationAnswer:
+        fields = {key.replace("__", "."): value for key, value in changes.items()}
+        path = root / "examples" / name
+        return answer(recommender, workload_with(path, fields))
+
+    return recommend
+
+
+def test_a_change_states_its_saving_with_probability_and_how_to_set_it(ask) -> None:
+    found = ask("kv-reads.toml", current__completion="polled")
+    summary = found.summary
+    assert found.action == "change"
+    assert summary.verdict == found.saving.verdict.replace(" ", "_")
+    assert summary.saving.percent == found.saving.percent
+    assert summary.saving.probability == found.saving.probability
+    assert summary.safe is True
+    assert summary.would_change is None
+    assert summary.next.command.startswith(command_for(found.device))
+    assert "iojoule apply --recommendation - --drive /dev/nvme0n1" in summary.next.command
+
+
+def test_no_change_names_the_best_candidate_and_what_decides(ask) -> None:
+    found = ask("page-reads.toml")
+    summary = found.summary
+    assert summary.verdict == "no_change"
+    assert summary.saving.percent == found.not_taken.saving.percent
+    assert f"{found.not_taken.saving.probability:.3g}" in summary.sentence
+    assert summary.would_change
+    assert found.measure_next.command in summary.next.command
+
+
+def test_a_saving_below_the_threshold_names_the_threshold_that_takes_it(ask) -> None:
+    found = ask("kv-reads.toml", current__completion="polled", least_saving_percent=60)
+    assert found.summary.verdict == "no_change"
+    option = shlex.split(found.summary.next.command)[-2:]
+    assert option[0] == "--least-saving"
+    relaxed = float(option[1].rstrip("%"))
+    again = ask("kv-reads.toml", current__completion="polled", least_saving_percent=relaxed)
+    assert again.action == "change"
+
+
+def test_the_bound_that_is_proposed_makes_an_infeasible_request_feasible(ask) -> None:
+    found = ask("page-reads.toml", sla__latency_p99_ns_max=20_000)
+    assert found.summary.verdict == found.reason_code == "infeasible"
+    assert found.summary.safe is None
+    field, _, value = shlex.split(found.summary.next.command)[-1].partition("=")
+    assert field == "sla.latency_p99_ns_max"
+    again = ask("page-reads.toml", sla__latency_p99_ns_max=float(value))
+    assert again.recommended is not None
+
+
+def test_what_nobody_measured_is_named_as_what_would_change_the_answer(ask) -> None:
+    found = ask("oltp.toml")
+    assert found.summary.verdict == "not_shown_to_hold"
+    assert "flush" in found.summary.would_change
+
+
+def test_without_a_configuration_of_today_no_saving_is_stated(ask) -> None:
+    found = ask("kv-reads.toml", current={}, free={"queue_depth": "all"})
+    assert found.summary.verdict == "ranking"
+    assert found.summary.saving is None
+
+
+def test_a_weaker_durability_is_not_called_safe(ask) -> None:
+    found = ask("kv-reads.toml", current__completion="polled")
+    cut = PowerCut(writes=1.0, written_bytes=4096.0, seconds=1.0)
+    durability = DurabilityAnswer(
+        weakened=True,
+        weaker_allowed=True,
+        flush_every_writes=None,
+        power_cut=cut,
+        power_cut_today=cut,
+        options=[],
+        reason="",
+    )
+    assert summarise(found.model_copy(update={"durability": durability})).safe is False
+
+
+def test_a_disk_of_the_sata_bus_has_its_own_node(ask) -> None:
+    found = ask("kv-reads.toml", current__completion="polled")
+    assert "/dev/sda" in summarise(found, "sata").next.command
+
+
+def test_the_typed_command_replaces_the_general_one(ask) -> None:
+    found = ask("page-reads.toml", sla__latency_p99_ns_max=20_000)
+    typed = with_command(found.summary, found.device, "iojoule recommend --profile mine.json")
+    assert typed.next.command.startswith("iojoule recommend --profile mine.json --set sla.")
+
+
+@pytest.mark.parametrize(
+    ("value", "up", "text"),
+    [
+        (133350.3, True, "134000"),
+        (133350.3, False, "133000"),
+        (0.12345, True, "0.124"),
+        (0, True, "0"),
+    ],
+)
+def test_a_bound_is_rounded_to_the_side_on_which_it_holds(value, up, text) -> None:
+    assert rounded(value, up=up) == text
