@@ -93,9 +93,17 @@ def answer(request: FrozenRequest) -> dict[str, Any]:
         "numbers": [value for _, value in leaves[:DETAILED]],
         "count": len(leaves),
         "sum": math.fsum(
-            (1 + place % 7) * math.asinh(value * 1e9) for place, (_, value) in enumerate(rest)
+            (1 + index % 7) * _scaled(place, value) for index, (place, value) in enumerate(rest)
         ),
     }
+
+
+def _scaled(place: str, value: float) -> float:
+    """A number by its magnitude; a correlation, whose scale is 1, as it is.
+
+    A correlation near 0 has no digits of its own: it is what rounding leaves of larger numbers.
+    """
+    return value if ".correlation[" in place else math.asinh(value * 1e9)
 
 
 SKIPPED = ("run_user_seconds", "run_wall_seconds", "summary")
