@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,15 +131,48 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
 
 
-def emit_table(*parts: Any) -> None:
-    """Write tables and lines of text, as wide as the terminal or, into a file, as needed."""
+def columns() -> int:
+    """Columns of a text that is wrapped: those of the terminal, or $COLUMNS, or 100."""
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def natural_width(table: Table) -> int:
+    """Columns that a table asks for."""
+    from rich.console import Console
+
+    wide = Console(file=io.StringIO(), width=10 * WIDE)
+    return wide.measure(table).maximum
+
+
+_WORD = re.compile(r"(?:--?[\w-]+ (?![-|&]))?(?:'[^']*'|\S)+")
+"""A word of a command line, or an option with its value; spaces within quotes do not end it."""
+
+
+def command_lines(command: str, columns: int) -> Iterator[str]:
+    """A command in lines that can be pasted, each but the last continued with a backslash."""
+    line = " "
+    for word in _WORD.findall(command):
+        if len(line) > 4 and len(line) + len(word) + 3 > columns:
+            yield f"{line} \\"
+            line = "   "
+        line += f" {word}"
+    yield line
+
+
+def emit_table(*parts: Any, wide: bool = False) -> None:
+    """Write tables and lines of text.
+
+    Args:
+        parts: In their order.
+        wide: As wide as they ask for; else as wide as the terminal or, into a file, as needed.
+    """
     from rich.console import Console
 
     terminal = sys.stdout.isatty()
     console = Console(
         file=io.StringIO(),
         force_terminal=terminal,
-        width=width(),
+        width=WIDE if wide else width(),
         no_color=None if terminal else True,
         highlight=False,
         markup=False,

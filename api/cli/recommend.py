@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli import recommendation_text as text
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
     CarbonOption,
@@ -35,22 +36,9 @@ from iojoule.api.cli.options import (
     chosen_backend,
     stated_conditions,
 )
-from iojoule.api.reports import sentences
-from iojoule.api.reports.configurations import (
-    HEADINGS,
-    KNOBS,
-    SCOPE_POWER,
-    evidence,
-    knob,
-    setting,
-    shown,
-    split_knobs,
-    target,
-)
-from iojoule.api.reports.quantities import quantity
+from iojoule.api.reports.configurations import KNOBS
 from iojoule.datasets.errors import InfeasibleError
-from iojoule.recommender.factors import YEARLY
-from iojoule.recommender.response import Estimate, MeasureNext, Miss, Recommendation, Row
+from iojoule.recommender.response import Estimate, Recommendation, Row
 
 if TYPE_CHECKING:
     from iojoule.api.application.recommend import RecommendationAnswer
@@ -117,7 +105,16 @@ def recommend(
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
     for_: ForOption = None,
-    rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, max=50, help="Rows of the Pareto table; else as many as fit."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also the reasons, what bounds cost, what to measure.")
+    ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, whatever the terminal's width.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -148,27 +145,26 @@ def recommend(
     from iojoule.recommender.request import parse_seconds
     from iojoule.recommender.sla import parse_sla
 
-    changes: dict[str, Any] = {
-        name: stated_value(text) for name, text in assignments(set_ or []).items()
-    }
+    changes: dict[str, Any] = {}
     options: dict[str, Any] = {"scope": scope, "objective": objective, "sla.confidence": confidence}
-    if sla is not None:
-        options["sla"] = parse_sla(sla, options.pop("sla.confidence")).model_dump(
-            exclude_unset=True
-        )
+    if sla is not None:  # first, so that --set can change one of its bounds
+        stated = parse_sla(sla, options.pop("sla.confidence"))
+        changes["sla"] = stated.model_dump(exclude_unset=True)
+    changes |= {name: stated_value(value) for name, value in assignments(set_ or []).items()}
     if least_saving is not None:
         options["least_saving_percent"] = stated_value(least_saving.strip().removesuffix("%"))
     if horizon is not None:
         options["horizon_seconds"] = parse_seconds(horizon, "horizon_seconds")
     changes |= {name: value for name, value in options.items() if value is not None}
-    stated = stated_factors(price, carbon, pue, drive_price, drive_carbon)
-    changes |= {f"factors.{name}": value for name, value in stated.items()}
+    factors = stated_factors(price, carbon, pue, drive_price, drive_carbon)
+    changes |= {f"factors.{name}": value for name, value in factors.items()}
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     question = workload_with(workload, changes, job=job)
     with backend as computes:
         found = computes.recommend(question, asked)
         sources = computes.sources([found.device]) if report is not None else []
-    _emit(found, output, rows)
+    command = typed_command(ctx.obj)
+    _emit(found, command, output, rows, explain=explain, wide=wide)
     if plot is not None:
         from iojoule.api.reports.plots import draw_front
 
@@ -185,12 +181,7 @@ def recommend(
     if measure_plan is not None:
         _write_plan(found, question, measure_plan)
     if found.recommended is None:
-        from iojoule.api.reports import sentences
-
-        raise InfeasibleError(
-            f"{sentences.why_nothing(found)} The nearest misses are listed: relax a bound, free "
-            "more knobs, lower the confidence, or measure what is not known"
-        )
+        raise InfeasibleError(f"nothing is recommended: {found.reason_code}")
 
 
 def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Path) -> None:
@@ -204,154 +195,50 @@ def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Pa
     console.note(f"wrote {path}")
 
 
-def _emit(found: RecommendationAnswer, output: Format, rows: int) -> None:
+def _emit(
+    found: RecommendationAnswer,
+    command: str,
+    output: Format,
+    rows: int | None,
+    *,
+    explain: bool,
+    wide: bool,
+) -> None:
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
-        return
-
-    if output is Format.CSV:
+    elif output is Format.CSV:
         emit_csv(found)
     else:
-        console.emit_table(*parts(found, rows))
+        from iojoule.api.reports.summary import with_command
+
+        summary = with_command(found.summary, found.device, command)
+        columns = console.WIDE if wide else console.columns()
+        parts: list[Any] = [*text.verdict(summary, console.columns())]
+        if explain:
+            parts += ["", *text.explained(found, rows or text.ALL_ROWS, columns)]
+        elif wide:
+            parts += ["", text.table(found, rows or text.ALL_ROWS, columns)]
+        else:
+            parts += text.brief(found, rows, columns)
+        console.emit_table(*parts, wide=wide)
 
 
-_BROAD = 180
-"""On a narrower terminal intervals and second words stand below."""
-
-_BREAK = re.compile(r" (\[|recommended|misses|/ )")
-
-
-def parts(found: RecommendationAnswer, rows: int) -> Iterator[Any]:
-    """What goes to the terminal, from top to bottom: lines and tables."""
-    yield found.summary.sentence
-    yield f"{found.workload} on {found.model_name} (profile version {found.profile_version})"
-    yield from _asked(found)
-    if shown(found, rows):
-        yield ""
-        yield _table(found, rows)
-    yield ""
-    yield from _verdict(found)
-    if found.attribution is not None and found.recommended and found.current:
-        yield ""
-        best = found.recommended.configuration
-        today = found.current.configuration
-        yield console.table_of(sentences.knobs(found.attribution, today, best))
-        yield from sentences.of_knobs(found.attribution)
-    if found.measure_next is not None:
-        yield ""
-        yield from _measure_next(found.measure_next)
-    if found.bounds:
-        yield ""
-        yield console.table_of(sentences.bounds(found.bounds, found.ranked_by))
-        yield from sentences.of_bounds(found.bounds)
-    if found.nearest_misses:
-        yield ""
-        yield from _misses(found.nearest_misses)
-        yield from (f"  {line}" for line in sentences.relaxations(found.relaxations))
-    yield ""
-    yield from _reading(found)
+_OF_THE_ANSWER = {"--output": 1, "-o": 1, "--rows": 1, "--report": 1, "--plot": 1}
+_OF_THE_ANSWER |= {"--measure-plan": 1, "--explain": 0, "--wide": 0}
+"""Options that say how an answer is given -> how many words follow."""
 
 
-def _asked(found: Recommendation) -> Iterator[str]:
-    demand = quantity("demand_bytes_per_second", found.demand_bytes_per_second)
-    mode = (
-        "as fast as possible" if found.demand_bytes_per_second is None else f"useful work {demand}"
-    )
-    yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {target(found)}"
-    bounds = [
-        sentences.sla_bound(found.sla, name, limit) for name, limit in found.sla.bounds().items()
-    ]
-    yield f"SLA at {found.confidence:.0%} confidence: {'; '.join(bounds) or 'no bounds'}"
-    counts = found.counts
-    yield (
-        f"{counts.total:,} candidates, {counts.feasible:,} meet the SLA, "
-        f"{counts.on_front:,} on the Pareto front"
-    )
-
-
-def _table(found: Recommendation, rows: int) -> Any:
-    listed = shown(found, rows)
-    everything = [row for _, row in listed]
-    fixed, varying = split_knobs([row.configuration for row in everything])
-    power, scope = SCOPE_POWER[found.scope]
-    columns = {power: f"power ({scope})", "joules_per_useful_gb": "energy per GB"}
-    if found.objective.value == "edp":
-        columns["edp_joule_seconds"] = "EDP"
-    if found.objective in YEARLY:
-        columns[YEARLY[found.objective]] = f"{target(found)} a year"
-    columns |= {"capacity_bytes_per_second": "capacity", "latency_p99_ns": "p99 latency"}
-    headings = ["", *(HEADINGS.get(name, name) for name in varying), *columns.values()]
-    table = console.new_table([*headings, "evidence"])
-    for mark, row in listed:
-        cells = [
-            mark,
-            *(knob(row.configuration, name) for name in varying),
-            *(_estimate(row, name) for name in columns),
-            evidence(row, power),
-        ]
-        if console.width() < _BROAD:
-            cells = [_BREAK.sub(r"\n\1", cell) for cell in cells]
-        table.add_row(*cells)
-    table.caption = (f"All rows: {fixed}. " if fixed else "") + (
-        "In brackets: 90 % interval. Evidence: of performance / of power."
-    )
-    return table
-
-
-def _estimate(row: Row, name: str) -> str:
-    found: Estimate | None = getattr(row, name)
-    return "-" if found is None else quantity(name, found.value, found.low, found.high)
-
-
-def _verdict(found: Recommendation) -> Iterator[str]:
-    if found.recommended is None:
-        return
-    if found.not_taken is not None:
-        yield f"Not taken:   {setting(found.not_taken.row.configuration)}"
-        if found.not_taken.saving is not None:
-            yield from _labelled("", sentences.saving(found.not_taken.saving, found.factors))
-    for one in found.preferred_missed:
-        yield f"Preferred:   not kept by anything: {sentences.short(one)}"
-    if found.current is None:
-        yield "Today:       not stated, so no saving is stated"
-    else:
-        yield f"Today:       {setting(found.current.configuration)}; {sentences.place(found)}"
-    if found.action == "change" and found.saving is None:
-        yield "Saving:      unknown, the profile has no power for this scope"
-    elif found.action == "change" and found.saving is not None:
-        yield from _labelled("Saving:", sentences.saving(found.saving, found.factors))
-    if found.endurance is not None:
-        yield from _labelled("Wear:", sentences.wear(found.endurance, found.factors))
-    yield from _labelled("Durability:", sentences.durability(found.durability))
-
-
-def _measure_next(found: MeasureNext) -> Iterator[str]:
-    asked, runs = sentences.measure_next(found)
-    yield asked
-    yield from (f"  {place}. {run}" for place, run in enumerate(runs, start=1))
-    if runs:
-        yield f"  {found.command}"
-
-
-def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        yield f"{label:13}{line}"
-        label = ""
-
-
-def _misses(misses: Sequence[Miss]) -> Iterator[str]:
-    yield "Nearest misses"
-    for miss in misses:
-        yield f"  {setting(miss.row.configuration)}"
-        yield from (f"    {sentences.short(one)}" for one in miss.shortfalls)
-
-
-def _reading(found: Recommendation) -> Iterator[str]:
-    yield "Before acting on it"
-    yield from (f"  {note}" for note in found.notes)
-    if found.defaults_used:
-        said = ", ".join(f"{name} = {value}" for name, value in found.defaults_used.items())
-        yield f"  defaults taken for what the workload profile leaves out: {said}"
+def typed_command(words: Sequence[str]) -> str:
+    """The command as it was typed, without the options that say how an answer is given."""
+    kept, skip = ["iojoule"], 0
+    for word in words:
+        if skip:
+            skip -= 1
+        elif (option := word.partition("=")[0]) in _OF_THE_ANSWER:
+            skip = 0 if "=" in word else _OF_THE_ANSWER[option]
+        else:
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def emit_csv(found: Recommendation) -> None:

@@ -201,8 +201,8 @@ def _change(found: Recommendation, best: Row) -> str:
     what = f"Change {changes(found.current.configuration, best.configuration)}"
     if found.saving is None:
         return f"{what}. The saving is unknown: the profile has no power for this scope."
-    amount = _amount(found.saving, found.scope)
-    sure = f"with a probability of {found.saving.probability:.3g}"
+    amount = _amount(found.saving, found)
+    sure = f"with a probability of {_probability(found.saving)}"
     if found.saving.verdict == "costs more":
         return f"{what}: today's breaks a bound, this keeps all and costs {amount} more."
     if found.saving.verdict == "measure first":
@@ -210,15 +210,25 @@ def _change(found: Recommendation, best: Row) -> str:
     return f"{what}: {found.saving.verdict} to save {amount}, {sure}."
 
 
-def _amount(saving: Saving, scope: Scope) -> str:
-    """A saving in percent and watts with intervals; a cost without its sign."""
+def _amount(saving: Saving, found: Recommendation) -> str:
+    """A saving in percent and watts, and in money where that counts; a cost without its sign."""
     percent, watts = saving.percent, saving.watts
     ends = (percent.low, percent.high), (watts.low, watts.high)
     if percent.value < 0.0:
         ends = (-percent.high, -percent.low), (-watts.high, -watts.low)
     share = quantity("percent", abs(percent.value), *ends[0])
     power = quantity("watts", abs(watts.value), *ends[1])
-    return f"{share} of {SCOPE_NAMES[scope]}, {power}"
+    parts = [f"{share} of {SCOPE_NAMES[found.scope]}", power]
+    if found.ranked_by == "cost" and saving.cost_per_year is not None:
+        parts.append(f"{digits(abs(saving.cost_per_year.value))} {found.factors.currency} a year")
+    elif found.ranked_by == "co2" and saving.co2_kilograms_per_year is not None:
+        parts.append(f"{digits(abs(saving.co2_kilograms_per_year.value))} kg CO2 a year")
+    return ", ".join(parts)
+
+
+def _probability(saving: Saving) -> str:
+    """The probability with which it saves; none is certain."""
+    return f"{saving.probability:.3g}" if saving.probability < 0.9995 else "more than 0.999"
 
 
 def _safety(found: Recommendation, best: Row) -> tuple[bool, str]:
@@ -266,8 +276,8 @@ def _no_change(found: Recommendation, best: Row) -> Summary:
     else:
         what = changes(best.configuration, found.not_taken.row.configuration)
         sentence += (
-            f" The best candidate changes {what}: {_amount(saving, found.scope)} less, with a "
-            f"probability of {saving.probability:.3g}."
+            f" The best candidate changes {what}: {_amount(saving, found)} less, with a "
+            f"probability of {_probability(saving)}."
         )
         would, step = _proof(found, saving)
     return Summary(

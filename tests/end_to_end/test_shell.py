@@ -31,7 +31,7 @@ def test_the_main_question(root: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "recommended" in done.stdout
-    assert "Saving:" in done.stdout
+    assert "Next, " in done.stdout
     assert (tmp_path / "front.svg").is_file()
 
 
