@@ -57,7 +57,7 @@ dynamically with Debian's libfuse3 (library: LGPL-2.1), which is neither brought
 _PYTHON = """
 ## Python packages
 
-run: `iojoule` needs it; extra: an optional part needs it (`dask`, `otel`, `postgresql`);
+run: `iojoule` needs it; extra: an extra (`fit`, `service`, ...) needs it;
 development: building, checking and testing only. nanobind is besides compiled into the
 simulator's core.
 """
@@ -116,7 +116,7 @@ def licence_of(name: str) -> str:
 def python_parts() -> list[Part]:
     """What requirements.txt pins."""
     run = _needed("iojoule", frozenset())
-    extra = _needed("iojoule", frozenset({"dask", "otel", "postgresql"}))
+    extra = _needed("iojoule", frozenset({"dask", "fit", "otel", "postgresql", "service"}))
     return [
         Part(name, version, licence_of(name), _use(name, run, extra))
         for name, version in sorted(pinned().items())

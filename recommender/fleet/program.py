@@ -1,4 +1,4 @@
-"""The plan as a mixed-integer linear program, solved with HiGHS (`scipy.optimize.milp`).
+"""The plan as a mixed-integer linear program, solved with HiGHS (`highspy`).
 
 For a group g of N interchangeable drives, a class c and a mode m of capacity X, the variables are
 n, how many drives run so, and L, the useful bytes a second that they serve together:
@@ -32,12 +32,11 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from iojoule.recommender.fleet.document import DriveGroup, Fleet, WorkloadClass
 from iojoule.recommender.fleet.modes import Mode, Rest
 from iojoule.recommender.fleet.plan import Part
-from iojoule.recommender.fleet.solver import Solution, solve
+from iojoule.recommender.fleet.solver import Matrix, Solution, solve
 
 Floats = NDArray[np.float64]
 
@@ -471,9 +470,9 @@ class Program:
         )
 
     @cached_property
-    def _matrix(self) -> csr_array:
-        rows, columns, values = zip(*self.rows.cells, strict=True)
-        return csr_array((values, (rows, columns)), shape=(len(self.rows.low), len(self.upper)))
+    def _matrix(self) -> Matrix:
+        rows, columns, values = map(np.array, zip(*self.rows.cells, strict=True))
+        return Matrix(rows, columns, values, (len(self.rows.low), len(self.upper)))
 
 
 def _spread(mode: Mode) -> float:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
-from scipy.sparse import csr_array
 
 from iojoule.datasets.errors import IojouleError
 
@@ -31,9 +30,6 @@ TOLERANCE = 1e-5
 """Amount by which a constraint may be missed, relative to its largest term: HiGHS' own is 1e-6
 (absolute, on a scaled problem)."""
 
-INFEASIBLE = 2
-"""`scipy.optimize.milp`'s status of a program without a solution."""
-
 _QUIET = threading.Lock()
 
 
@@ -42,6 +38,41 @@ class SolverError(IojouleError):
 
     exit_code = 31
     title = "Optimisation failed"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A sparse matrix of `shape`; cells of one place add up.
+
+    Attributes:
+        rows: Of the cells, shape (k,).
+        columns: Likewise.
+        values: Likewise.
+        shape: Rows and columns.
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: Floats
+    shape: tuple[int, int]
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """The product with a vector of shape (n,)."""
+        terms = self.values * vector[self.columns]
+        return np.bincount(self.rows, weights=terms, minlength=self.shape[0]).astype(np.float64)
+
+    def largest(self) -> Floats:
+        """Largest absolute value of each row."""
+        most = np.zeros(self.shape[0])
+        np.maximum.at(most, self.rows, np.abs(self.values))
+        return most
+
+    def compressed(self) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+        """Starts, row indices and values by column, each place once."""
+        place, cell = np.unique(self.columns * self.shape[0] + self.rows, return_inverse=True)
+        starts = np.searchsorted(place, np.arange(self.shape[1] + 1) * self.shape[0])
+        values = np.bincount(cell, weights=self.values).astype(np.float64)
+        return starts.astype(np.int32), (place % self.shape[0]).astype(np.int32), values
 
 
 @dataclass(frozen=True)
@@ -71,7 +102,7 @@ def solve(
     integer: NDArray[np.intp],
     low: Floats,
     high: Floats,
-    matrix: csr_array,
+    matrix: Matrix,
     row_low: Floats,
     row_high: Floats,
     *,
@@ -92,38 +123,73 @@ def solve(
     Raises:
         SolverError: HiGHS gave up, or its solution breaks a constraint.
     """
+    program = _program(cost, integer, low, high, matrix, row_low, row_high)
     for nodes in NODES:
-        with _no_chatter():
-            result: OptimizeResult = milp(
-                cost,
-                integrality=integer,
-                bounds=Bounds(low, high),
-                constraints=LinearConstraint(matrix, row_low, row_high),
-                options={"mip_rel_gap": gap, "time_limit": SECONDS, "node_limit": nodes},
-            )
-        if result.status == INFEASIBLE:
+        with _no_output():
+            solver = highspy.Highs()
+            for name, value in (
+                ("output_flag", False),
+                ("mip_rel_gap", gap),
+                ("time_limit", SECONDS),
+                ("mip_max_nodes", nodes),
+            ):
+                solver.setOptionValue(name, value)
+            solver.passModel(program)
+            solver.run()
+        status, info = solver.getModelStatus(), solver.getInfo()
+        if status in _WITHOUT_SOLUTION:
             return None
-        if result.x is not None:
+        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        if found:
             break
-    if result.x is None:
+    if not found:
         raise SolverError(
-            f"the optimiser ended without a plan: {result.message}; allow a wider gap, or plan "
-            "parts of the fleet by themselves"
+            "the optimiser ended without a plan: "
+            f"{solver.modelStatusToString(status)}; allow a wider gap, or plan parts of the fleet "
+            "by themselves"
         )
-    values = np.asarray(result.x)
+    values = np.array(solver.getSolution().col_value)
     _check(values, low, high, matrix, row_low, row_high)
-    found = float(cost @ values)
-    proven = result.get("mip_dual_bound") if integer.any() else None
-    bound = found if proven is None else float(proven)
-    return Solution(values, found, bound, bound)
+    objective = float(cost @ values)
+    bound = float(info.mip_dual_bound) if integer.any() else objective
+    return Solution(values, objective, bound, bound)
+
+
+_WITHOUT_SOLUTION = (
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,
+)
+
+
+def _program(
+    cost: Floats,
+    integer: NDArray[np.intp],
+    low: Floats,
+    high: Floats,
+    matrix: Matrix,
+    row_low: Floats,
+    row_high: Floats,
+) -> highspy.HighsLp:
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = matrix.shape
+    program.col_cost_, program.col_lower_, program.col_upper_ = cost, low, high
+    program.row_lower_, program.row_upper_ = row_low, row_high
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.num_row_, program.a_matrix_.num_col_ = matrix.shape
+    starts, rows, values = matrix.compressed()
+    program.a_matrix_.start_, program.a_matrix_.index_ = starts, rows
+    program.a_matrix_.value_ = values
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    program.integrality_ = [kinds[whole] for whole in integer.tolist()]
+    return program
 
 
 def _check(
-    values: Floats, low: Floats, high: Floats, matrix: csr_array, row_low: Floats, row_high: Floats
+    values: Floats, low: Floats, high: Floats, matrix: Matrix, row_low: Floats, row_high: Floats
 ) -> None:
     """HiGHS has called solutions optimal that broke constraints (scipy issue 24141)."""
     sums = matrix @ values
-    terms = abs(matrix).max(axis=1).toarray().ravel() * max(float(np.abs(values).max()), 1.0)
+    terms = matrix.largest() * max(float(np.abs(values).max()), 1.0)
     room = TOLERANCE * np.maximum(terms, 1.0)
     missed = np.maximum(row_low - sums, sums - row_high) - room
     outside = np.maximum(low - values, values - high)
@@ -137,18 +203,19 @@ def _check(
 
 
 @contextmanager
-def _no_chatter() -> Iterator[None]:
-    """Send what HiGHS prints to standard error.
+def _no_output() -> Iterator[None]:
+    """Drop what HiGHS prints.
 
-    Some of its lines ignore that it is told to be silent, and standard output is the answer's.
+    Its banner ignores `output_flag`, and standard output is the answer's.
     """
     with _QUIET:
         sys.stdout.flush()
-        kept = os.dup(1)
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
         try:
-            os.dup2(2, 1)
+            os.dup2(nowhere, 1)
             yield
         finally:
             ctypes.CDLL(None).fflush(None)  # what C has buffered belongs there too
             os.dup2(kept, 1)
             os.close(kept)
+            os.close(nowhere)
