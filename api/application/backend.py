@@ -95,7 +95,10 @@ class Backend(Protocol):
     """
 
     def recommend(
-        self, workload: WorkloadProfile, conditions: AskedConditions
+        self,
+        workload: WorkloadProfile,
+        conditions: AskedConditions,
+        settings: str | None = None,
     ) -> RecommendationAnswer:
         """Which configurations meet the SLA for the least energy."""
 

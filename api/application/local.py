@@ -113,12 +113,15 @@ class LocalBackend(Backend):
         return self.chosen
 
     def recommend(
-        self, workload: WorkloadProfile, conditions: AskedConditions
+        self,
+        workload: WorkloadProfile,
+        conditions: AskedConditions,
+        settings: str | None = None,
     ) -> RecommendationAnswer:
         from iojoule.api.application.recommend import answer
         from iojoule.recommender.recommend import Recommender
 
-        return answer(Recommender.under(self.profile, conditions), workload)
+        return answer(Recommender.under(self.profile, conditions), workload, settings)
 
     def predict(self, table: FieldTable, conditions: AskedConditions) -> Answers:
         from iojoule.api.application.predict import ask

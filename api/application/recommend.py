@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from iojoule import __version__
 from iojoule.api.reports.summary import Summary, summarise
+from iojoule.api.settings import ApplicationSettings, check_request, settings_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.toml_text import toml_of
+from iojoule.datasets.vocabulary import Operation
 from iojoule.recommender.request import WorkloadProfile, load_workload, with_fields
 from iojoule.recommender.response import Recommendation
 from iojoule.recommender.workloads.presets import find_preset
@@ -20,19 +22,42 @@ if TYPE_CHECKING:
 
 
 class RecommendationAnswer(Recommendation):
-    """A recommendation in brief and in full, and the version of iojoule that computed it."""
+    """A recommendation in brief and in full, and the version of iojoule that computed it.
+
+    Attributes:
+        summary: The answer in brief.
+        settings: The recommended configuration in the settings of an application; None where none
+            was named, or nothing is recommended.
+        iojoule_version: Version that computed it.
+    """
 
     summary: Summary
+    settings: ApplicationSettings | None = None
     iojoule_version: str = __version__
 
 
-def answer(recommender: Recommender, workload: WorkloadProfile) -> RecommendationAnswer:
-    """Recommend; raises as `Recommender.recommend`."""
+def answer(
+    recommender: Recommender, workload: WorkloadProfile, settings: str | None = None
+) -> RecommendationAnswer:
+    """Recommend; raises as `Recommender.recommend`.
+
+    Args:
+        recommender: Of the drive.
+        workload: The request.
+        settings: An application and its version, as `postgresql=17`, in whose settings the
+            recommended configuration is stated too.
+    """
+    if settings is not None:
+        check_request(settings)
     found = recommender.recommend(workload)
     fields = {name: getattr(found, name) for name in Recommendation.model_fields}
     summary = summarise(found, recommender.profile.interface)
+    stated = None
+    if settings is not None and found.recommended is not None:
+        writes = workload.workload.operation is not Operation.READ
+        stated = settings_of(settings, found.recommended.configuration, writes=writes)
     return RecommendationAnswer.model_construct(
-        summary=summary, **fields, iojoule_version=__version__
+        summary=summary, settings=stated, **fields, iojoule_version=__version__
     )
 
 

@@ -89,9 +89,12 @@ class RemoteBackend(Backend):
     note: Callable[[str], None] = lambda text: None
 
     def recommend(
-        self, workload: WorkloadProfile, conditions: AskedConditions
+        self,
+        workload: WorkloadProfile,
+        conditions: AskedConditions,
+        settings: str | None = None,
     ) -> RecommendationAnswer:
-        return self.client.recommend(self.drive, workload, conditions=conditions)
+        return self.client.recommend(self.drive, workload, conditions=conditions, settings=settings)
 
     def predict(self, table: FieldTable, conditions: AskedConditions) -> RemotePredictions:
         from iojoule.api.application.fields import check_names, field_value

@@ -105,6 +105,14 @@ def recommend(
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
     for_: ForOption = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(
+            metavar="APPLICATION[=VERSION]",
+            help="Also as settings to paste: postgresql=17, mysql, mariadb, rocksdb, ceph, qemu, "
+            "libvirt or fio.",
+        ),
+    ] = None,
     rows: Annotated[
         int | None,
         typer.Option(min=1, max=50, help="Rows of the Pareto table; else as many as fit."),
@@ -161,7 +169,7 @@ def recommend(
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     question = workload_with(workload, changes, job=job)
     with backend as computes:
-        found = computes.recommend(question, asked)
+        found = computes.recommend(question, asked, settings)
         sources = computes.sources([found.device]) if report is not None else []
     command = typed_command(ctx.obj)
     _emit(found, command, output, rows, explain=explain, wide=wide)
@@ -174,7 +182,8 @@ def recommend(
         from iojoule.api.reports import recommendation
         from iojoule.api.reports.report_file import write_report
 
-        request = asked_of(found.device, question, conditions=asked)
+        more = {} if settings is None else {"settings": settings}
+        request = asked_of(found.device, question, conditions=asked, **more)
         now = asked_now(ctx, "/recommend", request, sources)
         write_report(recommendation.report(found, now), report)
         console.note(f"wrote {report}")
@@ -220,6 +229,8 @@ def _emit(
             parts += ["", text.table(found, rows or text.ALL_ROWS, columns)]
         else:
             parts += text.brief(found, rows, columns)
+        if found.settings is not None:
+            parts += ["", *found.settings.text.splitlines()]
         console.emit_table(*parts, wide=wide)
 
 

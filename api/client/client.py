@@ -132,6 +132,7 @@ class Client:
         workload_profile: WorkloadProfile | Mapping[str, Any] | str,
         *,
         conditions: Conditions | Mapping[str, Any] | None = None,
+        settings: str | None = None,
     ) -> recommendations.RecommendationAnswer:
         """Which configurations to use.
 
@@ -139,12 +140,15 @@ class Client:
             device: Id, model or alias of the drive.
             workload_profile: The question, or the name of a preset such as `ycsb-a`.
             conditions: Of the drive, where they are known.
+            settings: An application in whose settings it is stated too, as `postgresql=17`.
         """
         body = {
             "device": device,
             "workload_profile": _plain(workload_profile),
             "conditions": _plain(conditions or {}),
         }
+        if settings is not None:
+            body["settings"] = settings
         answer = self._connection.ask("POST", "/recommend", body=body)
         return self._connection.read(answer, recommendations.RecommendationAnswer)
 

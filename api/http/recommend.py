@@ -75,6 +75,14 @@ class RecommendRequest(BaseModel):
         "intervals, conditions that differ from the measured ones widen them more, and impossible "
         "ones are rejected. interval_for says what the intervals are about.",
     )
+    settings: str | None = Field(
+        default=None,
+        max_length=40,
+        examples=["postgresql=17"],
+        description="An application and its version: `settings` of the response states the "
+        "recommended configuration in its settings. Of postgresql, mysql, mariadb, rocksdb, ceph, "
+        "qemu, libvirt and fio; without a version the newest that is known.",
+    )
 
 
 router = APIRouter(tags=["recommend"], responses=RESPONSES, route_class=StrictRoute)
@@ -111,6 +119,6 @@ def recommendation(profiles: ServedProfiles, request: RecommendRequest) -> Recom
     with within("conditions"):
         recommender = profiles.recommender_under(device, request.conditions)
     with within("workload_profile"):
-        response = answer(recommender, request.workload_profile)
+        response = answer(recommender, request.workload_profile, request.settings)
     metrics.count_recommendation(response.evidence.values())
     return response

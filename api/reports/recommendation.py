@@ -190,6 +190,7 @@ def report(found: RecommendationAnswer, asked: Asked) -> Document:
             front_section(found),
             *_reasons(found),
             *_acting(found),
+            *_settings(found),
             Section("Before acting on it", (Points(tuple(found.notes)), *_defaults(found))),
             Section("Evidence and versions", tuple(_evidence(found, asked))),
             report_file.again(asked),
@@ -350,6 +351,13 @@ def _acting(found: Recommendation) -> Iterator[Section]:
             ),
         ),
     )
+
+
+def _settings(found: RecommendationAnswer) -> Iterator[Section]:
+    if found.settings is not None:
+        one = found.settings
+        title = f"Settings of {one.title} {one.version}"
+        yield Section(title, (Code(f"For {one.file}", one.text),))
 
 
 def _defaults(found: Recommendation) -> tuple[Block, ...]:

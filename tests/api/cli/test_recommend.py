@@ -95,6 +95,18 @@ def test_the_verdict_comes_first_and_all_fits_the_terminal(
     assert proposed[-1] == shlex.split(summary["next"]["command"])[-1]
 
 
+def test_the_configuration_is_stated_in_the_settings_of_an_application(ask, tmp_path: Path) -> None:
+    asked = ("--settings", "postgresql=17", "--report", tmp_path / "page.html")
+    settings = json.loads(ask(*asked, "-o", "json").out)["settings"]
+    assert (settings["application"], settings["version"]) == ("postgresql", "17")
+    assert {line["name"] for line in settings["settings"]} >= {"effective_io_concurrency"}
+    assert "engine" in {one["knob"] for one in settings["not_available"]}
+    assert settings["text"] in ask(*asked).out
+    assert "effective_io_concurrency = " in (tmp_path / "page.html").read_text()
+    assert json.loads(ask("-o", "json").out)["settings"] is None
+    assert ask("--settings", "oracle").code == 3
+
+
 def test_the_next_command_of_a_change_can_be_pasted(ask, reads: Path, device: str) -> None:
     out = ask("--rows", "2").out
     command = out.partition("\n  iojoule ")[2].partition("\n\n")[0].replace("\\\n", " ")

@@ -81,6 +81,17 @@ def test_a_recommendation_is_what_the_schema_says(service: httpx.Client) -> None
     assert answer.defaults_used["scheduler"] == "none"
 
 
+def test_a_recommendation_is_stated_in_the_settings_of_an_application(
+    service: httpx.Client,
+) -> None:
+    told = service.post("/recommend", json=RECOMMEND | {"settings": "postgresql=18"}).json()
+    assert "io_method" in {line["name"] for line in told["settings"]["settings"]}
+    assert told["settings"]["text"].splitlines()[-1]
+    refused = service.post("/recommend", json=RECOMMEND | {"settings": "oracle"})
+    assert refused.status_code == 422
+    assert "postgresql" in refused.text
+
+
 def test_known_conditions_narrow_a_recommendation(service: httpx.Client) -> None:
     def width(**conditions: Any) -> float:
         answer = service.post("/recommend", json=RECOMMEND | {"conditions": conditions}).json()
