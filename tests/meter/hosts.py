@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+from iojoule.meter.counters import BlockCounters, Snapshot
 
 
 class Host:
@@ -75,3 +78,19 @@ class Host:
             for number, (name, values) in enumerate(self.counters.items())
         )
         (self.proc / "diskstats").write_text("".join(lines))
+
+
+class Clock:
+    """Snapshots of a host, one second apart."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.counters = BlockCounters(host.proc, host.sysfs)
+        self.monotonic, self.boot = 100.0, 100.0
+
+    def look(self, seconds: float = 1.0, suspended: float = 0.0) -> Snapshot:
+        self.monotonic += seconds
+        self.boot += seconds + suspended
+        return replace(
+            self.counters.read(), monotonic_seconds=self.monotonic, boot_seconds=self.boot
+        )

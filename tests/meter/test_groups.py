@@ -9,10 +9,9 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.measure.errors import HostStateError
 from iojoule.meter.cgroups import find_hierarchy
-from iojoule.meter.counters import BlockCounters
 from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
 from iojoule.meter.meter import Basis, Meter, Reading
-from tests.meter.hosts import Host
+from tests.meter.hosts import Clock, Host
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 
@@ -29,7 +28,7 @@ class Bench:
         for name in ("cgroup.controllers", "cgroup.subtree_control"):
             (self.groups / name).write_text("io\n")
         (self.host.proc / "uptime").write_text("1000.0 0\n")
-        self.counters = BlockCounters(self.host.proc, self.host.sysfs)
+        self.clock = Clock(self.host)
         self.meter = Meter(lambda drive: Basis(PROFILE, "profile"))
         self.divided = (
             ProcessMeter(self.host.proc)
@@ -59,12 +58,12 @@ class Bench:
         )
 
     def begin(self) -> None:
-        first = self.counters.read()
+        first = self.clock.look()
         self.meter.step(first)
         self.divided.begin(first.drives)
 
     def step(self) -> Reading:
-        readings = self.meter.step(self.counters.read())
+        readings = self.meter.step(self.clock.look())
         assert self.meter.intervals is not None
         self.divided.step(self.meter.intervals, readings)
         return readings[0]
@@ -131,7 +130,7 @@ def test_a_drive_that_comes_back_under_another_number_goes_on(bench: Bench) -> N
     bench.step()
     before = bench.sums()["/a"].joules
     bench.host.remove("nvme0n1")
-    bench.meter.step(bench.counters.read())
+    bench.meter.step(bench.clock.look())
     bench.host.nvme("nvme1n1", "S1", dev="259:9")
     bench.step()
     bench.step()

@@ -1,40 +1,24 @@
 """Joules that never fall and never count twice, whatever happens to drives, counters and clocks."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.meter.counters import APPEARED, RESET, VANISHED, BlockCounters, Snapshot
+from iojoule.meter.counters import APPEARED, RESET, VANISHED, Snapshot
 from iojoule.meter.meter import DRIFTED, PARTS, SUSPENDED, Basis, Meter
 from iojoule.model.prior.classes import class_profile
-from tests.meter.hosts import Host
+from tests.meter.hosts import Clock, Host
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 
 
-class Clock:
-    """Snapshots of a host, one second apart."""
-
-    def __init__(self, root: Path) -> None:
-        self.host = Host(root)
-        self.host.nvme("nvme0n1", "S1")
-        self.counters = BlockCounters(self.host.proc, self.host.sysfs)
-        self.monotonic, self.boot = 100.0, 100.0
-
-    def look(self, seconds: float = 1.0, suspended: float = 0.0) -> Snapshot:
-        self.monotonic += seconds
-        self.boot += seconds + suspended
-        return replace(
-            self.counters.read(), monotonic_seconds=self.monotonic, boot_seconds=self.boot
-        )
-
-
 @pytest.fixture
 def clock(tmp_path: Path) -> Clock:
-    return Clock(tmp_path)
+    host = Host(tmp_path)
+    host.nvme("nvme0n1", "S1")
+    return Clock(host)
 
 
 def meter(source: str = "profile") -> Meter:
