@@ -44,8 +44,8 @@ WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py tes
 FIRST := tests/sim
 THEN := $(filter-out $(FIRST) $(WAITING),$(patsubst %/.,%,$(wildcard tests/*/.))) $(wildcard tests/test_*.py)
 test-slow: setup ## the tests that take longer than 20 s each
-	$(BIN)/python -m pytest -m slow $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m slow $(WAITING:%=--ignore=%) \
+	$(BIN)/python -m pytest -m "slow and not soak" $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(WAITING:%=--ignore=%) \
 		$(FIRST) $(THEN) || [ $$? -eq 5 ]
 
 test-long: setup ## every test that takes minutes, those of test-lab and fuzz-api too (an hour)

@@ -166,6 +166,7 @@ def test_it_is_set_proven_and_taken_back(bed: Bed) -> None:
     assert not list((bed.folder / "state").glob("restore-*"))
 
 
+@pytest.mark.soak
 def test_the_same_demand_is_served_before_and_after(bed: Bed) -> None:
     before = bed.snapshot()
     demand = 80.0  # one read at a time takes 8 ms
@@ -207,6 +208,7 @@ def test_a_rise_of_latency_takes_a_guarded_change_back(bed: Bed) -> None:
     assert bed.snapshot() == before
 
 
+@pytest.mark.soak
 def test_a_guard_that_sees_nothing_leaves_the_change(bed: Bed) -> None:
     before = bed.snapshot()
     undo = str(bed.folder / "quiet-undo.json")

@@ -8,11 +8,8 @@ from tests.end_to_end.rehearsal import adaptive, factorial_hours
 from tests.end_to_end.simulated_drives import case
 
 
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(1, marks=pytest.mark.slow)]
-    + [pytest.param(each, marks=pytest.mark.soak) for each in (2, 4, 6)],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [1, 2, 4, 6])
 def test_three_per_cent_regret_in_fifteen_per_cent_of_the_hours(
     number: int, tmp_path: Path
 ) -> None:

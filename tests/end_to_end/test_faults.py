@@ -549,6 +549,13 @@ FAULTS = {
     },
 }
 """Every fault of which a run's evidence tells."""
+ALWAYS = {
+    "full scale for 0.5 s",
+    "drive stalls for 2 s",
+    "fio stopped for 2 s",
+    "wall clock set by +2s",
+}
+"""One of each kind, played in continuous integration; all of them in `make test-long`."""
 
 
 @pytest.fixture(scope="module")
@@ -564,7 +571,13 @@ def clean(bed: Bed) -> dict[str, list[float]]:
 class TestVerdicts:
     """Faults in a campaign: each is named, its run repeated, and the profile is the same."""
 
-    @pytest.mark.parametrize("fault", FAULTS)
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(fault, marks=[] if fault in ALWAYS else pytest.mark.soak)
+            for fault in FAULTS
+        ],
+    )
     def test_a_fault_is_named_and_repeated_and_alters_no_profile(
         self, bed: Bed, clean: dict[str, list[float]], fault: str
     ) -> None:

@@ -1,4 +1,4 @@
-"""The open-loop model against simulated drives with Poisson arrivals (`pytest -s -m slow`)."""
+"""The open-loop model against simulated drives with Poisson arrivals (`pytest -s -m soak`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def studies() -> dict[str, Study]:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_p99_of_reads_in_the_median(studies: dict[str, Study]) -> None:
     for told in studies.values():
         error = np.abs(told.log_error("p99"))
@@ -47,7 +47,7 @@ def test_p99_of_reads_in_the_median(studies: dict[str, Study]) -> None:
             assert np.median(error[rows]) < np.log1p(bound)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_mean_is_within_15_percent_in_the_median(studies: dict[str, Study]) -> None:
     for told in studies.values():
         error = np.abs(told.log_error("latency"))
@@ -55,7 +55,7 @@ def test_the_mean_is_within_15_percent_in_the_median(studies: dict[str, Study]) 
             assert np.median(error[told.nominal == load]) < np.log(1.15)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_intervals_hold_what_they_promise(studies: dict[str, Study]) -> None:
     for told in studies.values():
         for name in NAMES:

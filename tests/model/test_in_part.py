@@ -54,7 +54,7 @@ def test_scores_count_width_and_misses() -> None:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_public_drives_fitted_in_part_beat_interpolation() -> None:
     sets = list(public_sets(PUBLIC_DATA))
     assert len(sets) >= 8
@@ -69,7 +69,7 @@ def test_public_drives_fitted_in_part_beat_interpolation() -> None:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_left_out_sessions_lie_in_the_interval_for_another_host() -> None:
     whole = list(public_sets(PUBLIC_DATA, in_part=False))
     found = left_out(whole, IntervalFor.ANOTHER_HOST)
@@ -80,7 +80,7 @@ def test_left_out_sessions_lie_in_the_interval_for_another_host() -> None:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_left_out_drives_lie_in_the_interval_for_another_drive() -> None:
     whole = list(public_sets(PUBLIC_DATA, in_part=False))
     another, _ = pooled(left_out(whole, IntervalFor.ANOTHER_DRIVE), "throughput")

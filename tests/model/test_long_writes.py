@@ -253,7 +253,7 @@ def outcomes(kind: str, count: int, seed: int) -> list[list[tuple[Interval, floa
     return results
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", DRIVES)
 def test_the_rest_of_a_series_lies_where_its_beginning_says(kind: str) -> None:
     found = outcomes(kind, 14, seed=7)

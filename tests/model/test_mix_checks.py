@@ -9,7 +9,7 @@ from iojoule.model.fit.hold_out import MixOutcome, mix_outcomes
 from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.soak,
     needs_public_data,
 ]
 

@@ -80,7 +80,7 @@ def number(cell: str | int | float | None) -> float:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_model_errs_less_than_the_baselines(every_table: list[Table]) -> None:
     rows = {
         (str(row[1]), str(row[2]), str(row[3])): row
@@ -95,7 +95,7 @@ def test_model_errs_less_than_the_baselines(every_table: list[Table]) -> None:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_all_drives_together_beat_interpolation_and_extrapolation(
     every_table: list[Table],
 ) -> None:
@@ -113,7 +113,7 @@ def test_all_drives_together_beat_interpolation_and_extrapolation(
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Table]) -> None:
     worse = set()
     for table in every_table:
@@ -129,7 +129,7 @@ def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Tab
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_intervals_of_steady_sessions_cover_and_score_better(tables: dict[str, Table]) -> None:
     for row in tables["90 % intervals on the same rows"].rows:
         if row[1] == "steady":
@@ -138,7 +138,7 @@ def test_intervals_of_steady_sessions_cover_and_score_better(tables: dict[str, T
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
     rows = {str(row[0]): row for row in tables["device power on what the fit did not see"].rows}
     assert number(rows["power at 1 to 2 MiB, measured throughput"][3]) <= 3.0
@@ -149,7 +149,7 @@ def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
 
 
 @needs_public_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_the_write_series_is_foretold_without_its_state(tables: dict[str, Table]) -> None:
     rows = tables["write series, state not given"].rows
     assert {row[0] for row in rows} >= {

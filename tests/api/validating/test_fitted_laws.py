@@ -17,7 +17,10 @@ GRID = Grid((4096, 16384, 65536), (1, 4, 16, 64), (1, 4), ("interrupt", "polled"
 DRAWS = 12
 
 
-@pytest.fixture(scope="module", params=[0, 2], ids=["buffered", "capped"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(0, id="buffered"), pytest.param(2, id="capped", marks=pytest.mark.soak)],
+)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     drive = draw_drives(6, 4)[request.param]
     truth = {work: table for (_, work), table in tables([drive], WORKS, GRID).items()}

@@ -60,7 +60,7 @@ def test_every_figure_of_a_left_out_drive_is_judged() -> None:
     assert np.mean([watt.inside for watt in watts]) > NOMINAL
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @needs_public_data
 def test_measured_powers_are_contained_and_where_a_sheet_is_known_not_wide() -> None:
     found = judge_power(PUBLIC_DATA)
