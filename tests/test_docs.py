@@ -22,7 +22,7 @@ PAGES = sorted([*ROOT.glob("docs/*.md"), *(ROOT / f"{n}.md" for n in ("README", 
 WRITTEN = [*PAGES, ROOT / "SECURITY.md"]
 
 RUN = re.compile(
-    r"iojoule (recommend|predict|what-if|fleet (plan|frontier)|timeline|devices|exit-codes"
+    r"iojoule (recommend|predict|doctor|completion|what-if|fleet (plan|frontier)|timeline|devices|exit-codes"
     r"|workload (from examples|presets|show)|profile (build|explain)|sim presets"
     r"|measure (plans|questions)|simulate --ssd samsung|validate laws .*--draws)\b"
 )

@@ -30,6 +30,13 @@ from iojoule.model.prior.classes import class_profile
 PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"
 """What an estimate rests on: a fit to measurements, facts of the model, or of its kind alone."""
 
+BASIS_NAMES = {
+    PROFILE: "a measured profile ships",
+    CATALOGUE: "known by its data sheet",
+    CLASS: "its model is not known; what drives of its kind do",
+}
+"""The same in words."""
+
 
 IDLE_LEVELS = 2
 """Levels of a drive that does not sleep: awake and idle."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import textwrap
 import traceback
 from typing import Annotated, Any, ClassVar
 
@@ -25,6 +27,9 @@ class CommandLine(DeferredGroup):
     """Every command of `iojoule`, in the order of the help."""
 
     deferred: ClassVar = {
+        "start": "Look at this host, observe its load, and recommend settings for it.",
+        "doctor": "List what is installed, allowed and missing, with commands to type.",
+        "completion": "Print the completion script of a shell.",
         "fit": "Fit a device profile from datasets, from a recipe, or all that ship.",
         "calibrate": "Fit a profile, calibrate the simulator on the same measurements, join both.",
         "predict": "Predict throughput, latency and power of configurations, with 90 % intervals.",
@@ -71,10 +76,38 @@ class CommandLine(DeferredGroup):
     }
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Adds the exit codes, which need every error class."""
-        codes = (f"{code} {meaning}" for code, meaning in exit_codes().items())
-        self.epilog = "Exit codes: " + "; ".join(codes)
-        super().format_help(ctx, formatter)
+        """One screen: where to begin, then every command by its task."""
+        width = min(console.columns(), 100)
+        lines = [f"Usage: {ctx.command_path} COMMAND [OPTIONS]", "", str(self.help), ""]
+        lines += [
+            f"  {name:10}{text}" for name, text in self.deferred.items() if name in FIRST_STEPS
+        ]
+        lines += ["", f"Commands by task; `{ctx.command_path} COMMAND --help` explains one:"]
+        for task, names in TASKS.items():
+            lines += textwrap.wrap(
+                " ".join(names), width, initial_indent=f"  {task:10}", subsequent_indent=" " * 12
+            )
+        more = f"Options: --version, --help. `{ctx.command_path} exit-codes` lists exit codes."
+        lines += ["", more]
+        console.emit("\n".join(lines) + "\n")
+
+
+COMPLETES = "_IOJOULE_COMPLETE"
+"""Environment variable by which the script of `iojoule completion` asks for completions."""
+
+FIRST_STEPS = ("start", "recommend", "doctor")
+"""Commands that a newcomer types first."""
+
+TASKS = {
+    "begin": ("start", "doctor", "completion", "exit-codes"),
+    "answer": ("recommend", "what-if", "predict", "timeline", "fleet", "workload", "devices"),
+    "measure": ("measure", "import", "fit", "calibrate", "profile", "validate", "lab"),
+    "apply": ("apply", "undo", "verify", "govern", "idle"),
+    "watch": ("meter", "top", "exporter"),
+    "simulate": ("simulate", "sim"),
+    "serve": ("serve", "worker", "key", "jobs", "datasets", "backup", "restore", "audit"),
+}
+"""Task -> its commands; every command has one."""
 
 
 app = typer.Typer(
@@ -112,6 +145,10 @@ def _options(
 
 def main() -> None:
     """Run the command line and leave the process with the documented exit code."""
+    if COMPLETES in os.environ:  # the script of `iojoule completion` asks
+        from typer._completion_classes import completion_init
+
+        completion_init()
     sys.exit(run())
 
 

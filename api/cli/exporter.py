@@ -67,7 +67,7 @@ def exporter(
 
     Needs no root and, without --ask-drive, sends no command to a drive. Joules are counters, so
     rate() of them is watts; intervals are their own series. $OTEL_EXPORTER_OTLP_ENDPOINT pushes
-    the same by OTLP besides (`iojoule[otel]`).
+    the same by OTLP besides (extra otel).
     """
     options = MeterOptions(
         drives=tuple(kernel_name(name) for name in drive or ()),

@@ -212,7 +212,8 @@ def _report(document: Document, path: Path) -> None:
 @app.command()
 def replace(
     servers: Annotated[
-        Path, typer.Argument(metavar="SERVERS", help="TOML with [old] and [new]: docs/fleet.md.")
+        Path,
+        typer.Argument(metavar="SERVERS", help="TOML with the tables old and new: docs/fleet.md."),
     ],
     output: FormatOption = Format.TABLE,
 ) -> None:

@@ -21,6 +21,7 @@ from iojoule.api.reports.configurations import (
     target,
 )
 from iojoule.api.reports.quantities import quantity
+from iojoule.datasets.schema import Configuration
 from iojoule.recommender.factors import YEARLY
 from iojoule.recommender.response import Estimate, MeasureNext, Miss, Recommendation, Row
 
@@ -66,12 +67,24 @@ def brief(found: Recommendation, rows: int | None, columns: int) -> Iterator[Any
     if rows is None:  # blank line, headings, rule
         spare = BRIEF_LINES - 3 - len(about) - len(all_rows)
         listed = shown(found, max(1, min(BRIEF_ROWS, spare - (len(listed) > BRIEF_ROWS))))
-    if found.action == "no change":
-        listed = [(mark.replace("recommended", "today"), row) for mark, row in listed]
+    word = {"no change": "today", "ranking": "lowest"}.get(found.action, "recommended")
+    listed = [
+        (mark.replace("recommended", word).replace("lowest expected", word), row)
+        for mark, row in listed
+    ]
+    if rows is None and _folds(found, listed, varying, columns):
+        listed = [listed[0], *(one for one in listed[1:] if not one[0].isdigit())][:4]
     yield ""
     yield _fitting(found, listed, varying, columns)
     yield from all_rows
     yield from about
+
+
+def _folds(
+    found: Recommendation, listed: Sequence[tuple[str, Row]], varying: Sequence[str], columns: int
+) -> bool:
+    """Whether settings do not fit into one line."""
+    return console.natural_width(_fitting(found, listed, varying, columns)) > columns
 
 
 def _about(found: Recommendation, columns: int) -> Iterator[str]:
@@ -111,24 +124,26 @@ def _fitting(
     elif found.ranked_by == "edp":
         names = {"edp_joule_seconds": f"EDP ({scope})"}
     names |= {"latency_p99_ns": "p99 latency", "capacity_bytes_per_second": "capacity"}
-    tables = (
-        _table_of(
-            listed, knobs, list(names.items())[:quantities], intervals, power if basis else None
-        )
-        for knobs in (varying, None)
-        for quantities, intervals, basis in (
-            (3, 2, True),
-            (2, 2, True),
-            (2, 1, True),
-            (2, 1, False),
-            (2, 0, False),
-            (1, 0, False),
-        )
-    )
-    for table in tables:
-        if console.natural_width(table) <= columns:
-            break
+    columns_of = list(names.items())
+    for knobs in (varying, None):
+        for count, intervals, basis in DETAIL:
+            table = _table_of(
+                listed, knobs, columns_of[:count], intervals, power if basis else None
+            )
+            if console.natural_width(table) <= columns:
+                return table
+    # the settings stand in more than one line
+    table.columns[1].max_width = columns - (console.natural_width(table) - _widest(table))
     return table
+
+
+DETAIL = ((3, 2, True), (2, 2, True), (2, 1, True), (2, 1, False), (2, 0, False), (1, 0, False))
+"""Quantities, how many of them with intervals, and whether with evidence; most first."""
+
+
+def _widest(table: Table) -> int:
+    """Columns of the widest setting."""
+    return max(map(len, map(str, table.columns[1].cells)))
 
 
 def _table_of(
@@ -147,14 +162,16 @@ def _table_of(
         intervals: How many of them.
         power: Field whose evidence is shown beside that of performance; None: no evidence.
     """
-    of_knobs = ["setting"] if knobs is None else [HEADINGS.get(name, name) for name in knobs]
+    of_knobs = (
+        ["request, depth, jobs"] if knobs is None else [HEADINGS.get(name, name) for name in knobs]
+    )
     of_basis = [] if power is None else ["evidence"]
     table = console.new_table(["", *of_knobs, *(heading for _, heading in quantities), *of_basis])
     for mark, row in listed:
         configuration = row.configuration
         cells = [mark]
         if knobs is None:
-            cells.append(setting_in_short(configuration).replace("\n", ", "))
+            cells.append(_compact(configuration))
         else:
             cells += [knob(configuration, name) for name in knobs]
         for place, (name, _) in enumerate(quantities):
@@ -264,6 +281,13 @@ def table(found: Recommendation, rows: int, columns: int) -> Table:
         "In brackets: 90 % interval. Evidence: of performance / of power."
     )
     return full
+
+
+def _compact(configuration: Configuration) -> str:
+    """A configuration in one cell."""
+    route = setting_in_short(configuration).splitlines()[1]
+    request = knob(configuration, "request_bytes")
+    return f"{request}, {configuration.queue_depth}, {configuration.jobs}, {route}"
 
 
 def _estimate(row: Row, name: str) -> str:

@@ -170,7 +170,7 @@ def _refuse_without_key(store: State, host: str) -> None:
         if all(key.expired(at) for key in api_keys.valid(connection).values()):
             raise NoKeyError(
                 f"--host {host}: who asks there needs a key, and there is none; make one with "
-                "`iojoule key create --scope admin` (and --state or --database as here)"
+                "`iojoule key create --name NAME --scope admin` (and --state or --database as here)"
             )
 
 

@@ -267,6 +267,8 @@ def emit_comparisons(comparisons: Sequence[Comparison]) -> None:
         console.emit_table(
             _table(scenario + "Drive", comparison.device), "", *_summary(comparison), ""
         )
+        for warning in comparison.warnings:
+            console.warn(f"{scenario}{warning}")
     console.emit_table(
         "equal: no further apart than the resolution in which MQSim prints the value."
     )

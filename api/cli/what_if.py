@@ -52,6 +52,13 @@ class _AskByDefault(TyperGroup):
             args = ["ask", *args]
         return super().parse_args(ctx, args)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The commands, and the options of the one that need not be named."""
+        super().format_help(ctx, formatter)
+        ask = self.commands["ask"]
+        with ask.make_context("what-if", [], parent=ctx.parent, resilient_parsing=True) as inner:
+            ask.format_help(inner, formatter)
+
 
 app = typer.Typer(
     add_completion=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.application.recommend import RecommendationAnswer, answer
 from iojoule.api.http import metrics
@@ -15,10 +15,9 @@ from iojoule.api.http.requests import StrictRoute
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
 from iojoule.api.reports.recommendation import report
-from iojoule.datasets.errors import InputError, within
+from iojoule.datasets.errors import within
 from iojoule.datasets.schema import AskedConditions
-from iojoule.recommender.request import WorkloadProfile
-from iojoule.recommender.workloads.presets import find_preset
+from iojoule.recommender.workloads.presets import ProfileOrPreset
 
 EXAMPLE: dict[str, Any] = {
     "device": "samsung-980-pro-1tb",
@@ -50,25 +49,13 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
-def _of_preset(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return find_preset(value)
-    except InputError as error:
-        raise ValueError(error.message) from None
-
-
 class RecommendRequest(BaseModel):
     """A workload profile, the drive it runs on, and the known conditions of that drive."""
 
     model_config = ConfigDict(extra="forbid")
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
-    workload_profile: Annotated[
-        WorkloadProfile,
-        BeforeValidator(_of_preset, json_schema_input_type=WorkloadProfile | str),
-    ] = Field(description="The workload profile, or the name of a preset such as ycsb-a.")
+    workload_profile: ProfileOrPreset
     conditions: AskedConditions = Field(
         default=AskedConditions(),
         description="Firmware, link, temperature ... of the drive. Unknown conditions widen the "

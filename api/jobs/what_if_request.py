@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.datasets.errors import InputError, IojouleError, within
 from iojoule.datasets.schema import AskedConditions, number
-from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.workloads.presets import ProfileOrPreset
 from iojoule.sim.presets import preset_path
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class WhatIfRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
-    workload_profile: WorkloadProfile
+    workload_profile: ProfileOrPreset
     conditions: AskedConditions = AskedConditions()
     drives: Annotated[
         int, Field(ge=1, le=100_000, description="That share the load evenly."), number

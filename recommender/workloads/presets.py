@@ -5,9 +5,9 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from iojoule.datasets.catalogue import parse_toml
 from iojoule.datasets.errors import InputError
@@ -80,3 +80,20 @@ def find_preset(name: str) -> WorkloadProfile:
     found = listed[name]
     sources = tuple(f"source: {one}" for one in found.sources)
     return found.profile.model_copy(update={"notes": found.profile.notes + sources})
+
+
+def _of_preset(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return find_preset(value)
+    except InputError as error:
+        raise ValueError(error.message) from None
+
+
+ProfileOrPreset = Annotated[
+    WorkloadProfile,
+    BeforeValidator(_of_preset, json_schema_input_type=WorkloadProfile | str),
+    Field(description="The workload profile, or the name of a preset such as ycsb-a."),
+]
+"""Of a request: a workload profile, or the name of one that ships."""

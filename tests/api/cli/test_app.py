@@ -1,8 +1,11 @@
 import csv
 import io
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -26,9 +29,6 @@ def test_every_error_class_has_a_documented_exit_code(iojoule) -> None:
         int(row["exit_code"]) for row in json.loads(iojoule("exit-codes", "-o", "json").out)
     }
     assert {kind.exit_code for kind in error_classes()} | {0, 2, 70, 130, 141} == documented
-    told = iojoule("--help").out
-    assert "Exit codes" in told
-    assert "4 Unknown device" in " ".join(told.replace("│", " ").split())
 
 
 def test_error_classes_that_share_an_exit_code_share_its_meaning() -> None:
@@ -163,3 +163,43 @@ def test_the_list_of_commands_says_what_the_commands_say() -> None:
         if isinstance(command, DeferredCommand):
             help_text = command.load().help.partition("\n\n")[0]
             assert " ".join(help_text.split()) == command.help
+
+
+def test_the_help_is_one_screen_with_every_command_by_its_task(iojoule) -> None:
+    told = iojoule("--help").out
+    lines = told.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    group = typer.main.get_command(app_module.app)
+    listed = [name for names in app_module.TASKS.values() for name in names]
+    assert sorted(listed) == sorted(group.commands)
+    assert all(f" {name}" in told for name in listed)
+
+
+def test_no_help_text_holds_brackets_that_markup_swallows() -> None:
+    waiting = [("iojoule", typer.main.get_command(app_module.app))]
+    while waiting:
+        name, command = waiting.pop()
+        command = command.load() if isinstance(command, DeferredCommand) else command
+        texts = [command.help or "", *(getattr(one, "help", None) or "" for one in command.params)]
+        assert not re.findall(r"\[/?[A-Za-z@#][^\]\n]*\]", " ".join(texts)), name
+        waiting += [(f"{name} {key}", one) for key, one in getattr(command, "commands", {}).items()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_that_asks_this_program(iojoule, shell: str) -> None:
+    assert app_module.COMPLETES in iojoule("completion", shell).out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("iojoule rec", "recommend"), ("iojoule recommend --sett", "--settings")],
+)
+def test_commands_and_options_are_completed(words: str, expected: str) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("iojoule"))],
+        env={**os.environ, app_module.COMPLETES: "complete_bash", **asked},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert expected in done.stdout.split()

@@ -18,6 +18,7 @@ def test_where_a_key_is_needed_there_must_be_one(
 ) -> None:
     done = iojoule("serve", *arguments, "--port", "0", "--state", tmp_path)
     assert done.code == NoKeyError.exit_code
+    assert "key create --name" in done.err  # the command as it must be typed
     assert "iojoule key create" in done.err
 
 

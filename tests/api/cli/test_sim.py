@@ -126,3 +126,15 @@ def test_comparing_without_mqsim_says_where_to_get_it(
     done = iojoule("sim", "compare", "--ssd", ssd, "--workload", work)
     assert (done.code, done.out) == (14, "")
     assert "IOJOULE_MQSIM" in done.err
+
+
+def test_a_comparison_shows_what_makes_it_doubtful(capsys: pytest.CaptureFixture[str]) -> None:
+    from iojoule.api.cli.sim import emit_comparisons
+    from iojoule.sim.compare import Comparison
+
+    compared = Comparison(
+        device=(), flows=(), embedded_user_seconds=1.0, mqsim_user_seconds=2.0,
+        embedded_peak_bytes=1, mqsim_peak_bytes=2, warnings=("near: read caching of two flows",),
+    )  # fmt: skip
+    emit_comparisons([compared])
+    assert "near: read caching of two flows" in capsys.readouterr().err

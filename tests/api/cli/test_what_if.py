@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,17 @@ def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on_there(tmp_path: Path
     assert found.records == all_at_once.records
     assert pq.read_table(part).equals(pq.read_table(whole))
     assert pq.read_table(part).slice(0, 2).equals(kept)
+
+
+def test_the_help_of_the_group_shows_the_options_of_its_usual_command(iojoule) -> None:
+    told = iojoule("what-if", "--help").out
+    for option in ("--change", "--workload", "--drives", "sweep"):
+        assert option in told
+
+
+def test_every_drive_that_the_list_of_changes_names_exists(iojoule) -> None:
+    listed = json.loads(iojoule("what-if", "changes", "-o", "json").out)
+    named = [word for one in listed for word in re.findall(r"drive=([\w.-]+)", str(one))]
+    assert named
+    for name in named:
+        assert iojoule("devices", "show", name).code == 0

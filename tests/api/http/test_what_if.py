@@ -166,3 +166,11 @@ def test_conditions_that_the_drive_cannot_be_under_are_named(service: httpx.Clie
     assert told["field"] == "/conditions/pcie_generation"
     simulated = {**body, "changes": {"geometry.channels": 4}}
     assert service.post("/what-if", json=simulated).status_code == 422
+
+
+def test_a_preset_is_taken_as_recommend_takes_it(service: httpx.Client) -> None:
+    body = {**EXAMPLE, "workload_profile": "ycsb-b", "changes": {"drives": 2}}
+    assert service.post("/what-if", json=body).status_code == 200
+    unknown = service.post("/what-if", json={**body, "workload_profile": "nonsense"})
+    assert unknown.status_code == 422
+    assert "ycsb" in unknown.text
