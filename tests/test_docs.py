@@ -22,8 +22,8 @@ PAGES = sorted([*ROOT.glob("docs/*.md"), *(ROOT / f"{n}.md" for n in ("README", 
 WRITTEN = [*PAGES, ROOT / "SECURITY.md"]
 
 RUN = re.compile(
-    r"iojoule (recommend|predict|doctor|completion|what-if|fleet (plan|frontier)|timeline|devices|exit-codes"
-    r"|workload (from examples|presets|show)|profile (build|explain)|sim presets"
+    r"iojoule (recommend|predict|doctor|completion|what-if|fleet (plan|frontier)|timeline|devices"
+    r"|exit-codes|workload (from examples|presets|show)|profile (build|explain)|sim presets"
     r"|measure (plans|questions)|simulate --ssd samsung|validate laws .*--draws)\b"
 )
 """Commands that need no hardware, service or file but the examples."""
