@@ -238,6 +238,7 @@ class EngineName(StrEnum):
     """Which program simulated."""
 
     EMBEDDED = "embedded"
+    FAST = "fast"
     MQSIM = "mqsim"
 
 

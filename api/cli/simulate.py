@@ -49,9 +49,10 @@ class ModeChoice(StrEnum):
 
 
 class EngineChoice(StrEnum):
-    """The simulator of iojoule, or the user's own MQSim."""
+    """The simulator of iojoule, the same with fewer events, or the user's own MQSim."""
 
     EMBEDDED = "embedded"
+    FAST = "fast"
     MQSIM = "mqsim"
 
 

@@ -75,7 +75,7 @@ void bind_control(nb::module_& module) {
 
 RunResult run(DeviceConfig device, std::vector<FlowConfig> flows, Limits limits,
               CancelSwitch* cancel_switch, const std::optional<ProgressFunction>& progress,
-              std::uint64_t series_step_ns, bool with_queues) {
+              std::uint64_t series_step_ns, bool with_queues, bool ahead) {
   Control control;
   // The core calls this about ten times a second. Errors of Python, Ctrl-C among them, pass through
   // the core like its own.
@@ -87,7 +87,7 @@ RunResult run(DeviceConfig device, std::vector<FlowConfig> flows, Limits limits,
   };
   if (cancel_switch != nullptr && cancel_switch->cancelled) throw Cancelled();
   const nb::gil_scoped_release no_gil;
-  return simulate(device, flows, limits, control, series_step_ns, with_queues);
+  return simulate(device, flows, limits, control, series_step_ns, with_queues, ahead);
 }
 
 // The classes of iojoule.sim.errors of the same names.
@@ -133,10 +133,12 @@ NB_MODULE(_core, module) {
   bind_trace(module);
   bind_control(module);
   bind_live(module);
+  bind_fast(module);
   module.def("simulate", &run, "device"_a, "flows"_a, "limits"_a,
              "control"_a = nb::none(), "progress"_a = nb::none(), "series_step_ns"_a = 0,
-             "with_queues"_a = false,
+             "with_queues"_a = false, "ahead"_a = false,
              "Run the flows against the drive. Other Python threads go on meanwhile. `progress` is\n"
              "called about ten times a second with the share of simulated time done, 0..1.\n"
-             "`with_queues` asks for the queues of transactions, which compat mode has.");
+             "`with_queues` asks for the queues of transactions, which compat mode has; `ahead` for\n"
+             "the fast engine, which physical mode has.");
 }

@@ -28,6 +28,7 @@ using namespace nb::literals;
 using Choices = std::map<std::string, std::vector<std::string>>;
 
 void bind_config(nb::module_& module, Choices& choices);
+void bind_fast(nb::module_& module);
 void bind_live(nb::module_& module);
 void bind_physical_options(nb::module_& module, Choices& choices);
 void bind_physical_result(nb::module_& module);

@@ -17,6 +17,6 @@ namespace iojoule::sim {
 // Throws ConfigError before anything is simulated, TraceError, LimitError, ModelError or Cancelled.
 RunResult simulate(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
                    const Limits& limits, Control& control, std::uint64_t series_step_ns = 0,
-                   bool with_queues = false);
+                   bool with_queues = false, bool ahead = false);
 
 }  // namespace iojoule::sim

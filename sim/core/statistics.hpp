@@ -13,19 +13,21 @@
 
 namespace iojoule::sim {
 
-// Counts of latencies in bins that are exact below 2^11 ns and 2^-10 of their value wide above: the
+// Counts of latencies in bins that are exact below 2^(mantissa_bits + 1) ns and 2^-mantissa_bits of their value wide above: the
 // layout of HdrHistogram (G. Tene) with a power of two for the number of bins per octave.
-class LogLinearHistogram {
+template <int mantissa_bits>
+class LogLinearBins {
  public:
-  static constexpr int mantissa_bits = 10;
   // A bin answers with its middle, half a width from its ends.
   static constexpr double relative_error = 0.5 / (1U << mantissa_bits);
 
-  LogLinearHistogram() : counts_(bin_of(UINT64_MAX) + 1) {}
+  LogLinearBins() : counts_(bin_of(UINT64_MAX) + 1) {}
 
   void record(std::uint64_t value) { ++counts_[bin_of(value)]; }
 
-  void merge(const LogLinearHistogram& other) {
+  void clear() { std::fill(counts_.begin(), counts_.end(), 0); }
+
+  void merge(const LogLinearBins& other) {
     for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   }
 
@@ -56,6 +58,8 @@ class LogLinearHistogram {
   std::vector<std::uint64_t> counts_;
 };
 
+using LogLinearHistogram = LogLinearBins<10>;
+
 // Takes one latency at a time and answers once, at the end. The percentile p of n values is the one
 // at index p (n - 1), rounded, of the sorted values, as in MQSim's reference results. Percentiles are
 // exact up to `exact_samples` and come from a histogram beyond that, whose error the summary states;
@@ -64,9 +68,12 @@ class LatencyRecorder {
  public:
   static constexpr std::size_t exact_samples = std::size_t{1} << 22;  // 32 MiB
 
+  // With 0 samples memory does not grow.
+  explicit LatencyRecorder(std::size_t samples_max = exact_samples) : samples_max_(samples_max) {}
+
   void record(std::uint64_t latency_ns) {
     if (histogram_.empty()) [[likely]] {
-      if (samples_.size() < exact_samples) [[likely]] {
+      if (samples_.size() < samples_max_) [[likely]] {
         samples_.push_back(latency_ns);
         return;
       }
@@ -80,7 +87,7 @@ class LatencyRecorder {
 
   // As if every latency of `other` had been recorded here too.
   void merge(const LatencyRecorder& other) {
-    if (count() + other.count() > exact_samples && histogram_.empty()) fold();
+    if (count() + other.count() > samples_max_ && histogram_.empty()) fold();
     if (histogram_.empty()) {
       samples_.insert(samples_.end(), other.samples_.begin(), other.samples_.end());
       return;
@@ -169,6 +176,7 @@ class LatencyRecorder {
     return samples_[static_cast<std::size_t>(index)];
   }
 
+  std::size_t samples_max_;
   std::vector<std::uint64_t> samples_;
   std::vector<LogLinearHistogram> histogram_;  // none, or one when there are too many samples
   Totals folded_;                              // of what went into the histogram

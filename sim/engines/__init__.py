@@ -1,6 +1,7 @@
 """The programs that can run a scenario, behind one protocol, by name.
 
-embedded: the core that ships with iojoule; mqsim: the user's own MQSim. Importing this package
+embedded: the core that ships with iojoule; fast: the same with fewer events, for long traces;
+mqsim: the user's own MQSim. Importing this package
 imports neither.
 """
 
@@ -81,6 +82,7 @@ class Engine(Protocol):
 
 _WHERE = {
     EngineName.EMBEDDED: ("iojoule.sim.engines.embedded", "EmbeddedEngine"),
+    EngineName.FAST: ("iojoule.sim.engines.fast", "FastEngine"),
     EngineName.MQSIM: ("iojoule.sim.engines.mqsim", "MqsimEngine"),
 }
 

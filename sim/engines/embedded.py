@@ -6,7 +6,7 @@ import resource
 import time
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -148,14 +148,14 @@ def flow_result(
     Without a stream of its own its transactions are told elsewhere.
     """
     device = LatencyByClass(
-        all=_summary(flow.device),
-        read=_summary(flow.device_read),
-        write=_summary(flow.device_write),
+        all=latency_summary(flow.device),
+        read=latency_summary(flow.device_read),
+        write=latency_summary(flow.device_write),
     )
     end_to_end = LatencyByClass(
-        all=_summary(flow.end_to_end),
-        read=_summary(flow.end_to_end_read),
-        write=_summary(flow.end_to_end_write),
+        all=latency_summary(flow.end_to_end),
+        read=latency_summary(flow.end_to_end_read),
+        write=latency_summary(flow.end_to_end_write),
     )
     trace = asked.kind is FlowKind.TRACE
     return FlowResult(
@@ -187,7 +187,8 @@ def flow_result(
     )
 
 
-def _summary(told: _core.LatencySummary) -> LatencySummary:
+def latency_summary(told: _core.LatencySummary) -> LatencySummary:
+    """One distribution of the core's."""
     return LatencySummary(**{name: getattr(told, name) for name in _SUMMARY})
 
 
@@ -258,6 +259,10 @@ def _energy(told: Any) -> dict[str, Any]:
 class EmbeddedEngine:
     """Runs scenarios in this process; the core holds no state and lets other threads go on."""
 
+    name: ClassVar = EngineName.EMBEDDED
+    ahead: ClassVar = False
+    """Whether the core settles the times of reads ahead; see `iojoule.sim.engines.fast`."""
+
     def run(
         self, device: DeviceConfig, scenario: Scenario, options: RunOptions | None = None
     ) -> ScenarioResult:
@@ -279,10 +284,11 @@ class EmbeddedEngine:
         told = _core.simulate(
             native(seeded),
             flows,
-            _native_limits(options.limits),
+            native_limits(options.limits),
             progress=_watch(options),
             series_step_ns=options.series_step_ns or 0,
             with_queues=options.queues,
+            ahead=self.ahead,
         )
         user, wall = _user_seconds() - user, time.perf_counter() - wall
         one_stream = is_sata(device) and device.mode is Mode.COMPAT
@@ -298,7 +304,7 @@ class EmbeddedEngine:
             for number, (asked, flow) in enumerate(zip(scenario.flows, told.flows, strict=True))
         )
         result = ScenarioResult(
-            engine=EngineName.EMBEDDED,
+            engine=self.name,
             mode=device.mode,
             device=device_result(told.device, device.mode),
             flows=made,
@@ -345,7 +351,8 @@ def _value(value: Any) -> Any:
             return value
 
 
-def _native_limits(limits: Limits) -> _core.Limits:
+def native_limits(limits: Limits) -> _core.Limits:
+    """The limits as the core takes them."""
     made = _core.Limits()
     made.memory_bytes = limits.memory_bytes
     made.wall_seconds = limits.wall_seconds

@@ -30,7 +30,9 @@ enum class EventKind : std::uint32_t {
   program_done,     // die
   erase_done,       // die
   suspended,        // die
+  reads_over,       // die: reads committed ahead have left it
   partial_page,     // write list: it has waited long enough for a whole page
+  command_over,     // so many commands that were completed ahead are over
   power_reopens,
   power_timer,
   power_command,    // index into PowerOptions::commands

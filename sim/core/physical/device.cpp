@@ -26,9 +26,9 @@ std::uint32_t fetch_limit(const DeviceConfig& device) {
 }  // namespace
 
 Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
-               const Limits& limits, Control& control, std::uint64_t series_step_ns)
+               const Limits& limits, Control& control, std::uint64_t series_step_ns, bool ahead)
     : context_(device, flows),
-      flash_(context_, *this),
+      flash_(context_, *this, ahead),
       host_(context_, flows, limits, series_step_ns),
       watch_(limits, control, expected_end_ns(flows)),
       energy_(device.physical.energy),
@@ -39,11 +39,12 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       has_slc_(device.physical.slc.static_blocks_per_plane +
                    device.physical.slc.dynamic_blocks_per_plane >
                0),
-      counts_commands_(context_.power.counts_commands()) {
+      counts_commands_(context_.power.counts_commands()),
+      ahead_(ahead) {
   precondition(context_, flows, watch_);
 }
 
-RunResult Device::run() {
+void Device::schedule_settings() {
   if (context_.options.warmup_ns > 0) {
     context_.schedule(context_.options.warmup_ns, EventKind::warmup_end, 0);
   }
@@ -52,6 +53,10 @@ RunResult Device::run() {
     context_.schedule(commands[i].time_ns, EventKind::power_command, i);
   }
   arm_power_timer();
+}
+
+RunResult Device::run() {
+  schedule_settings();
   host_.start();
   after_event();
   while (!ended_) {
@@ -93,6 +98,9 @@ void Device::handle(const Event& event) {
     case EventKind::program_done: return flash_.on_program_done(subject);
     case EventKind::erase_done: return flash_.on_erase_done(subject);
     case EventKind::suspended: return flash_.on_suspended(subject);
+    case EventKind::reads_over: return flash_.on_reads_over(subject);
+    case EventKind::command_over:
+      return context_.power.set_commands(context_.now_ns(), split_commands_ -= subject);
     case EventKind::partial_page: return flash_.on_partial_page(subject);
     case EventKind::power_reopens: return flash_.on_power_reopens();
     case EventKind::power_timer:
@@ -134,7 +142,7 @@ bool Device::finished() {
 
 // The drive is active while it has commands or dies at work.
 void Device::note_activity() {
-  const bool active = commands_ > 0 || flash_.busy_dies() > 0 || flash_.gated();
+  const bool active = !idle_but_ahead() || ahead_until_ns_ > context_.now_ns();
   if (active == active_) return;
   active_ = active;
   if (active) {
@@ -258,8 +266,7 @@ void Device::complete(std::uint32_t index) {
   const HostRequest& request = host_.request(index);
   const std::uint64_t now_ns = context_.now_ns();
   const std::uint64_t entries = commands_of(request) * completion_entry_bytes;
-  const std::uint64_t left_ps =
-      context_.link.to_host(std::max(request.data_end_ps, to_ps(now_ns)), entries);
+  const std::uint64_t left_ps = leave(std::max(request.data_end_ps, to_ps(now_ns)), entries);
   spend_link(context_.link.wire_bytes(entries), left_ps);
   std::uint64_t done_ns = to_ns(left_ps + context_.link.latency_ps());
   if (context_.device.host_interface == HostInterface::sata) {
@@ -271,6 +278,7 @@ void Device::complete(std::uint32_t index) {
     context_.power.charge(joules);
     context_.meter.spend(Component::controller, joules, now_ns, now_ns);
   }
+  if (fed_ != nullptr) return completed_ahead(index, done_ns);
   if (live_) [[unlikely]] arrivals_.push(done_ns);
   context_.schedule(done_ns, EventKind::request_done, index);
 }
@@ -293,6 +301,11 @@ void Device::request_done(std::uint32_t index) {
 
 // --- energy of link and memory ---------------------------------------------------------------------
 
+std::uint64_t Device::leave(std::uint64_t ready_ps, std::uint64_t bytes) {
+  return ahead_ ? context_.link.reserve_to_host(to_ps(context_.now_ns()), ready_ps, bytes)
+                : context_.link.to_host(ready_ps, bytes);
+}
+
 void Device::spend_link(std::uint64_t wire_bytes, std::uint64_t until_ps) {
   const double joules = energy_.link_joules_per_byte * static_cast<double>(wire_bytes);
   if (joules == 0) return;
@@ -313,7 +326,8 @@ std::uint64_t Device::access_dram(std::uint64_t ready_ps, std::uint64_t bytes) {
 // --- result ----------------------------------------------------------------------------------------
 
 RunResult Device::report() {
-  const std::uint64_t end_ns = std::max(context_.now_ns(), host_.busy_until_ns());
+  const std::uint64_t end_ns =
+      std::max({context_.now_ns(), host_.busy_until_ns(), ahead_until_ns_});
   context_.meter.settle(end_ns);
   RunResult run;
   DeviceResult& device = run.device;

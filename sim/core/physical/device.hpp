@@ -18,9 +18,19 @@ namespace iojoule::sim::physical {
 class Device final : private FlashClient {
  public:
   Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
-         Control& control, std::uint64_t series_step_ns);
+         Control& control, std::uint64_t series_step_ns, bool ahead = false);
 
   RunResult run();
+
+  // Instead of run, requests in the order of arrival, completed ahead: ../fast/device_fed.cpp
+  void begin_feeding(CompletionSink& sink);
+  void feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors, std::uint64_t at_ns);
+  void prefetch(std::uint64_t sector) const;
+  // Everything that happens up to then; joules are settled.
+  void advance_fed(std::uint64_t until_ns);
+  EnergyResult joules_until_now();
+  const HostRequest& request(std::uint32_t index) { return host_.request(index); }
+  RunResult finish_feeding();
 
   // Instead of run, a drive whose requests come from outside (live.hpp): device_live.cpp
   void serve(CompletionSink& sink);
@@ -51,6 +61,7 @@ class Device final : private FlashClient {
   };
 
   // the run: device.cpp
+  void schedule_settings();
   void handle(const Event& event);
   void after_event();
   bool finished();
@@ -61,6 +72,11 @@ class Device final : private FlashClient {
   void arm_fold_timer();
   void on_fold_timer();
   RunResult report();
+  // Whether nothing is left that would keep the drive active after the requests completed ahead.
+  bool idle_but_ahead() const {
+    return commands_ == 0 && flash_.busy_dies() == 0 && !flash_.gated();
+  }
+  void completed_ahead(std::uint32_t index, std::uint64_t done_ns);
 
   // commands: device.cpp
   void request_arrives(std::uint32_t index);
@@ -77,7 +93,7 @@ class Device final : private FlashClient {
   void issue(std::uint32_t index, Gathered& gathered);
   void answer_from_memory(std::uint32_t index, std::uint64_t bytes);
   void send_to_host(std::uint32_t index, std::uint64_t ready_ps, std::uint64_t bytes);
-  void page_read(const PageRead& read) override;
+  void page_read(const PageRead& read, std::uint64_t out_ns) override;
   Flash::Place place_of(std::uint16_t flow, std::uint32_t unit) const;
   std::uint8_t read_class(std::uint16_t flow) const;
   std::uint32_t first_unit(const HostRequest& request) const;
@@ -108,6 +124,8 @@ class Device final : private FlashClient {
   bool writes_through(const HostRequest& request) const;
   bool keeps_copies(std::uint16_t flow) const;
 
+  // When the last byte has left for the host.
+  std::uint64_t leave(std::uint64_t ready_ps, std::uint64_t bytes);
   void spend_link(std::uint64_t wire_bytes, std::uint64_t until_ps);
   std::uint64_t access_dram(std::uint64_t ready_ps, std::uint64_t bytes);
 
@@ -135,6 +153,9 @@ class Device final : private FlashClient {
   // When completions that are on their way arrive, the first on top; kept by a live drive alone.
   std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> arrivals_;
   bool live_ = false;
+  const bool ahead_;                   // work is committed when it comes, where that is certain
+  CompletionSink* fed_ = nullptr;
+  std::uint64_t ahead_until_ns_ = 0;   // the last completion of requests that were fed
 };
 
 }  // namespace iojoule::sim::physical

@@ -115,7 +115,8 @@ void Device::issue(std::uint32_t index, Gathered& gathered) {
   if (gathered.part.units == 0) return;
   HostRequest& request = host_.request(index);
   ++request.pending;
-  flash_.read(ReadKind::user, index, gathered.place, gathered.part, read_class(request.flow));
+  const bool alone = gathered.part.units == unit_count(request);
+  flash_.read(ReadKind::user, index, gathered.place, gathered.part, read_class(request.flow), alone);
   gathered.part.units = 0;
 }
 
@@ -124,13 +125,13 @@ void Device::answer_from_memory(std::uint32_t index, std::uint64_t bytes) {
 }
 
 void Device::send_to_host(std::uint32_t index, std::uint64_t ready_ps, std::uint64_t bytes) {
-  const std::uint64_t left_ps = context_.link.to_host(ready_ps, bytes);
+  const std::uint64_t left_ps = leave(ready_ps, bytes);
   spend_link(context_.link.wire_bytes(bytes), left_ps);
   HostRequest& request = host_.request(index);
   request.data_end_ps = std::max(request.data_end_ps, left_ps);
 }
 
-void Device::page_read(const PageRead& read) {
+void Device::page_read(const PageRead& read, std::uint64_t out_ns) {
   switch (read.kind) {
     case ReadKind::user: break;
     case ReadKind::fill: return slot_filled(read.owner);
@@ -140,9 +141,8 @@ void Device::page_read(const PageRead& read) {
     case ReadKind::moved: return;
   }
   const std::uint16_t flow = host_.request(read.owner).flow;
-  const std::uint64_t now_ns = context_.now_ns();
-  host_.add_transaction(flow, false, now_ns - read.asked_ns, read.array_ns, read.transfer_ns);
-  send_to_host(read.owner, to_ps(now_ns + context_.options.nand.ecc_decode_ns), read.useful_bytes);
+  host_.add_transaction(flow, false, out_ns - read.asked_ns, read.array_ns, read.transfer_ns);
+  send_to_host(read.owner, to_ps(out_ns + context_.options.nand.ecc_decode_ns), read.useful_bytes);
   if (keeps_copies(flow)) {
     for (std::uint32_t u = 0; u < read.units; ++u) {
       context_.cache.keep_clean(read.first_unit + u, flow);

@@ -4,7 +4,7 @@
 
 namespace iojoule::sim::physical {
 
-Flash::Flash(Context& context, FlashClient& client)
+Flash::Flash(Context& context, FlashClient& client, bool ahead)
     : context_(context),
       client_(client),
       timing_(context.device),
@@ -22,6 +22,7 @@ Flash::Flash(Context& context, FlashClient& client)
                       context.device.suspension == Suspension::program_erase),
       classes_(Context::priority_classes(context.device)),
       dies_(context.layout.dies),
+      ahead_(ahead ? context.layout.dies : 0),
       channels_(context.device.channels),
       chip_exec_ns_(context.layout.geometry.chips()),
       chip_transfer_ps_(context.layout.geometry.chips()),

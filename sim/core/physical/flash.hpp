@@ -39,7 +39,8 @@ struct PageRead {
 // Who is told what the flash has done.
 class FlashClient {
  public:
-  virtual void page_read(const PageRead& read) = 0;
+  // Its data have left the die at out_ns, which is now or, where reads are committed ahead, later.
+  virtual void page_read(const PageRead& read, std::uint64_t out_ns) = 0;
   virtual void slot_programmed(std::uint32_t slot, std::uint64_t array_ns,
                                std::uint64_t transfer_ns) = 0;
   virtual void mapping_page_programmed(std::uint32_t page) = 0;
@@ -50,7 +51,8 @@ class FlashClient {
 
 class Flash {
  public:
-  Flash(Context& context, FlashClient& client);
+  // With `ahead` the times of a read are settled when its die begins it (../fast/flash_ahead.cpp).
+  Flash(Context& context, FlashClient& client, bool ahead = false);
 
   // Where a unit is: its page in flash, or where striping would have put it.
   struct Place {
@@ -62,7 +64,7 @@ class Flash {
     std::uint32_t first_unit, units, bytes;
   };
   void read(ReadKind kind, std::uint32_t owner, const Place& place, const Part& part,
-            std::uint8_t queue_class);
+            std::uint8_t queue_class, bool alone = false);
   // A page of the mapping table is to be programmed on the plane.
   void write_mapping_page(std::uint32_t page, std::uint32_t plane);
   // A dirty slot was put into a list of the cache.
@@ -80,6 +82,7 @@ class Flash {
   void on_program_done(std::uint32_t die);
   void on_erase_done(std::uint32_t die);
   void on_suspended(std::uint32_t die);
+  void on_reads_over(std::uint32_t die);
   void on_power_reopens();
 
   // Spends what programs and erases under way have drawn so far, which otherwise counts at their end.
@@ -130,6 +133,16 @@ class Flash {
   struct Queue {
     std::uint32_t head = none, tail = none;
   };
+  // Until when reads that were committed ahead keep a die.
+  struct DieAhead {
+    std::uint64_t array_free_ns = 0, registers_free_ns = 0;
+    std::uint64_t data_begin_ps = 0;  // when the data of the last read began to leave
+    bool wakes = false;               // an event is pending for then
+  };
+  struct Sensing {
+    std::uint64_t array_ns;
+    double joules;
+  };
   // What a plane is programming.
   struct PlaneProgram {
     std::uint32_t page = none;
@@ -152,6 +165,14 @@ class Flash {
   void suspend(std::uint32_t die, std::uint64_t takes_ns);
   void offer_lists();
   void update_busy(std::uint32_t die);
+  bool reading_ahead(std::uint32_t die) const {
+    return !ahead_.empty() && ahead_[die].registers_free_ns > context_.now_ns();
+  }
+  void wake_after_reads(std::uint32_t die);
+  bool idle_for_read(std::uint32_t die);
+  bool can_commit(const Die& die, std::uint32_t chain) const;
+  std::uint64_t command_ahead(std::uint32_t die, std::uint64_t command_ps);
+  void leave_ahead(std::uint32_t die, std::uint32_t chain);
   void gate(std::uint32_t die);
   std::uint32_t next_class(const std::array<std::uint32_t, 4>& waiting,
                            std::array<std::uint8_t, 4>& credit) const;
@@ -163,7 +184,10 @@ class Flash {
   void begin_class(std::uint32_t die, std::size_t queue_class);
   std::uint64_t sensing_ns(std::uint64_t page_ns, std::uint32_t bytes) const;
   void sense(std::uint32_t die, std::uint32_t chain, std::uint32_t count);
+  std::uint32_t bytes_out(std::uint32_t useful_bytes) const;
+  Sensing count_sensing(ReadKind kind, std::uint32_t page, bool written, std::uint32_t bytes);
   void move_out(std::uint32_t die);
+  void count_move(std::uint32_t die, PageRead& read, std::uint64_t out_ps);
   bool reads_waiting(const Die& die) const;
 
   // programs and erases: flash_program.cpp
@@ -193,6 +217,7 @@ class Flash {
   std::size_t classes_;
 
   std::vector<Die> dies_;
+  std::vector<DieAhead> ahead_;  // empty: none may be
   std::vector<FifoServer> channels_;
   std::vector<std::uint64_t> chip_exec_ns_, chip_transfer_ps_;
   std::vector<Queue> read_queues_;           // plane x class

@@ -45,6 +45,10 @@ void Flash::offer_lists() {
       next_turn_ = next_turn_ + 1 < turn_.size() ? next_turn_ + 1 : 0;
       --tries;
       if (dies_[die].busy || flow_planes_[die].empty()) continue;
+      if (reading_ahead(die)) {
+        wake_after_reads(die);
+        continue;
+      }
       dispatch(die);
       update_busy(die);
       if (dies_[die].busy) tries = turn_.size();
@@ -59,6 +63,12 @@ void Flash::dispatch(std::uint32_t die_index) {
     return;
   }
   if (die.array != Array::idle) return;
+  if (reading_ahead(die_index)) {
+    if (ahead_[die_index].array_free_ns <= context_.now_ns() && context_.power.open(context_.now_ns())) {
+      begin_reads(die_index);
+    }
+    return wake_after_reads(die_index);
+  }
   if (die.suspended != Suspended::nothing) {
     continue_suspended(die_index);
     return;
@@ -159,12 +169,13 @@ void Flash::consider_suspending(std::uint32_t die_index) {
   if (now_ns < die.began_ns || die.operation.suspends >= nand_.suspends_max) return;
   const std::uint64_t left_ns = die.end_ns - now_ns;
   const DeviceConfig& device = context_.device;
+  const bool reads = reads_waiting(die);
   if (die.array == Array::programming) {
-    if (suspend_programs_ && reads_waiting(die) && left_ns > device.suspend_program_for_read_ns) {
+    if (suspend_programs_ && reads && left_ns > device.suspend_program_for_read_ns) {
       suspend(die_index, device.suspend_program_ns);
     }
   } else if (suspend_erases_) {
-    if ((reads_waiting(die) && left_ns > device.suspend_erase_for_read_ns) ||
+    if ((reads && left_ns > device.suspend_erase_for_read_ns) ||
         (writes_ready(die_index) && left_ns > device.suspend_erase_for_write_ns)) {
       suspend(die_index, device.suspend_erase_ns);
     }

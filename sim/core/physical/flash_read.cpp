@@ -16,10 +16,9 @@ std::uint32_t Flash::new_read() {
 }
 
 void Flash::read(ReadKind kind, std::uint32_t owner, const Place& place, const Part& part,
-                 std::uint8_t queue_class) {
+                 std::uint8_t queue_class, bool alone) {
   const std::uint32_t index = new_read();
   PageRead& read = reads_[index];
-  const std::uint32_t codewords = (part.bytes + nand_.codeword_bytes - 1) / nand_.codeword_bytes;
   read.asked_ns = context_.now_ns();
   read.owner = owner;
   read.plane = place.plane;
@@ -30,9 +29,11 @@ void Flash::read(ReadKind kind, std::uint32_t owner, const Place& place, const P
   read.first_unit = part.first_unit;
   read.units = part.units;
   read.useful_bytes = part.bytes;
-  read.bytes = std::min(codewords * nand_.codeword_bytes, context_.device.page_bytes);
+  read.bytes = bytes_out(part.bytes);
   read.next = none;
   if (place.written) context_.blocks.begin_read(context_.layout.block_of_page(place.page));
+  const std::uint32_t die = context_.layout.die_of_plane(place.plane);
+  if (alone && idle_for_read(die)) return sense(die, index, 1);
   Queue& queue = read_queues_[place.plane * read_classes + queue_class];
   if (queue.head == none) {
     queue.head = index;
@@ -40,9 +41,14 @@ void Flash::read(ReadKind kind, std::uint32_t owner, const Place& place, const P
     reads_[queue.tail].next = index;
   }
   queue.tail = index;
-  const std::uint32_t die = context_.layout.die_of_plane(place.plane);
   ++dies_[die].waiting[queue_class];
   mark(die);
+}
+
+// Whole codewords cross the channel.
+std::uint32_t Flash::bytes_out(std::uint32_t useful_bytes) const {
+  const std::uint32_t codewords = (useful_bytes + nand_.codeword_bytes - 1) / nand_.codeword_bytes;
+  return std::min(codewords * nand_.codeword_bytes, context_.device.page_bytes);
 }
 
 bool Flash::reads_waiting(const Die& die) const {
@@ -117,6 +123,7 @@ void Flash::begin_class(std::uint32_t die_index, std::size_t queue_class) {
     if (nand_.multi_plane == MultiPlane::none) break;
   }
   sense(die_index, chain, count);
+  if (reading_ahead(die_index)) wake_after_reads(die_index);
 }
 
 void Flash::begin_moved_reads(std::uint32_t die_index, std::uint32_t lead) {
@@ -156,43 +163,52 @@ std::uint64_t Flash::sensing_ns(std::uint64_t page_ns, std::uint32_t bytes) cons
   return static_cast<std::uint64_t>(static_cast<double>(page_ns) * nand_.partial_read_share);
 }
 
+// Counts a page among those sensed; how long that takes and what it costs.
+Flash::Sensing Flash::count_sensing(ReadKind kind, std::uint32_t page, bool written,
+                                    std::uint32_t bytes) {
+  const Layout& layout = context_.layout;
+  const bool slc = written && context_.blocks.is_slc(layout.block_of_page(page));
+  const std::uint32_t bit = layout.page_kind(page);
+  const std::uint64_t page_ns =
+      slc ? context_.options.slc.page_read_ns : context_.device.page_read_ns[bit];
+  const std::uint64_t array_ns = sensing_ns(page_ns, bytes);
+  OriginCounts& pages = context_.counts.pages_read;
+  switch (kind) {
+    case ReadKind::user: ++pages.user; break;
+    case ReadKind::fill:
+      ++pages.user;
+      ++context_.counts.physical.fill_reads;
+      break;
+    case ReadKind::moved: ++pages.gc; break;
+    default:
+      ++pages.mapping;
+      ++context_.counts.map_reads;
+      break;
+  }
+  if (slc) ++context_.counts.physical.slc_pages_read;
+  return {array_ns, (slc ? energy_.slc_page_read_joules : energy_.page_read_joules[bit]) +
+                        energy_.array_read_watts * static_cast<double>(array_ns) * 1e-9};
+}
+
 void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t count) {
   Die& die = dies_[die_index];
   const Layout& layout = context_.layout;
   const std::uint64_t now_ns = context_.now_ns();
   const std::uint64_t command_ps = timing_.read_command_ps(count);
-  const std::uint64_t began_ns =
-      to_ns(channels_[layout.channel_of_die(die_index)].serve(to_ps(now_ns), command_ps));
+  FifoServer& channel = channels_[layout.channel_of_die(die_index)];
+  const std::uint64_t began_ns = to_ns(ahead_.empty() ? channel.serve(to_ps(now_ns), command_ps)
+                                                      : command_ahead(die_index, command_ps));
   chip_transfer_ps_[layout.chip_of_die(die_index)] += command_ps;
   std::uint64_t longest_ns = 0;
   double joules = 0;
   for (std::uint32_t i = chain; i != none; i = reads_[i].next) {
     PageRead& read = reads_[i];
-    const bool slc = read.written && context_.blocks.is_slc(layout.block_of_page(read.page));
-    const std::uint32_t kind = layout.page_kind(read.page);
-    const std::uint64_t page_ns =
-        slc ? context_.options.slc.page_read_ns : context_.device.page_read_ns[kind];
-    const std::uint64_t array_ns = sensing_ns(page_ns, read.bytes);
-    longest_ns = std::max(longest_ns, array_ns);
-    joules += (slc ? energy_.slc_page_read_joules : energy_.page_read_joules[kind]) +
-              energy_.array_read_watts * static_cast<double>(array_ns) * 1e-9;
+    const Sensing sensing = count_sensing(read.kind, read.page, read.written, read.bytes);
+    longest_ns = std::max(longest_ns, sensing.array_ns);
+    joules += sensing.joules;
     read.began_ns = now_ns;
-    read.array_ns = static_cast<std::uint32_t>(array_ns);
+    read.array_ns = static_cast<std::uint32_t>(sensing.array_ns);
     read.transfer_ns = static_cast<std::uint32_t>(command_ps / ps_per_ns);
-    OriginCounts& pages = context_.counts.pages_read;
-    switch (read.kind) {
-      case ReadKind::user: ++pages.user; break;
-      case ReadKind::fill:
-        ++pages.user;
-        ++context_.counts.physical.fill_reads;
-        break;
-      case ReadKind::moved: ++pages.gc; break;
-      default:
-        ++pages.mapping;
-        ++context_.counts.map_reads;
-        break;
-    }
-    if (slc) ++context_.counts.physical.slc_pages_read;
   }
   ++(count == 1 ? context_.counts.cmd_read : context_.counts.cmd_mp_read);
   die.array = Array::sensing;
@@ -202,6 +218,7 @@ void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t co
   chip_exec_ns_[layout.chip_of_die(die_index)] += longest_ns;
   context_.power.charge(joules);
   context_.meter.spend(Component::array_read, joules, began_ns, die.end_ns);
+  if (can_commit(die, chain)) return leave_ahead(die_index, chain);
   context_.schedule(die.end_ns, EventKind::sense_done, die_index);
 }
 
@@ -227,16 +244,22 @@ void Flash::move_out(std::uint32_t die_index) {
   const std::uint64_t now_ps = to_ps(context_.now_ns());
   for (std::uint32_t i = chain; i != none; i = reads_[i].next) {
     PageRead& read = reads_[i];
-    const std::uint64_t moved = timing_.bytes_moved(read.bytes);
-    const std::uint64_t move_ps = timing_.data_ps(moved);
-    const std::uint64_t out_ps = channel.serve(now_ps, move_ps);
-    chip_transfer_ps_[context_.layout.chip_of_die(die_index)] += move_ps;
-    read.transfer_ns += static_cast<std::uint32_t>(move_ps / ps_per_ns);
-    const double joules = energy_.channel_joules_per_byte * static_cast<double>(moved);
-    context_.power.charge(joules);
-    context_.meter.spend(Component::channel, joules, (out_ps - move_ps) / ps_per_ns, to_ns(out_ps));
+    const std::uint64_t out_ps =
+        channel.serve(now_ps, timing_.data_ps(timing_.bytes_moved(read.bytes)));
+    count_move(die_index, read, out_ps);
     context_.schedule(to_ns(out_ps), EventKind::page_out, i);
   }
+}
+
+// The data of a read cross the channel until out_ps.
+void Flash::count_move(std::uint32_t die_index, PageRead& read, std::uint64_t out_ps) {
+  const std::uint64_t moved = timing_.bytes_moved(read.bytes);
+  const std::uint64_t move_ps = timing_.data_ps(moved);
+  chip_transfer_ps_[context_.layout.chip_of_die(die_index)] += move_ps;
+  read.transfer_ns += static_cast<std::uint32_t>(move_ps / ps_per_ns);
+  const double joules = energy_.channel_joules_per_byte * static_cast<double>(moved);
+  context_.power.charge(joules);
+  context_.meter.spend(Component::channel, joules, (out_ps - move_ps) / ps_per_ns, to_ns(out_ps));
 }
 
 void Flash::on_page_out(std::uint32_t index) {
@@ -256,7 +279,7 @@ void Flash::on_page_out(std::uint32_t index) {
   if (read.kind == ReadKind::moved) {
     collector_.read_done(read.plane, read.page);
   } else {
-    client_.page_read(read);
+    client_.page_read(read, context_.now_ns());
   }
   mark(die_index);
 }

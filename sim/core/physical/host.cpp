@@ -283,24 +283,34 @@ void Host::submit(std::uint32_t index, std::uint64_t at_ns) {
   free_ns = std::max(free_ns, at_ns) + host.submit_cpu_ns;
   if (measuring_) flow.result.host_cpu_ns += host.submit_cpu_ns;
   request.submitted_ns = free_ns;
+  context_.schedule(free_ns + submission_ns(), EventKind::request_arrives, index);
+}
+
+std::uint64_t Host::submission_ns() const {
   std::uint64_t delay_ns = to_ns(context_.link.submission_ps()) +
                            context_.options.controller.command_latency_ns;
   if (context_.device.host_interface == HostInterface::sata) {
     delay_ns += context_.device.sata_processing_delay_ns;
   }
-  context_.schedule(free_ns + delay_ns, EventKind::request_arrives, index);
+  return delay_ns;
 }
 
 std::uint32_t Host::submit_from_outside(RequestKind kind, std::uint64_t sector,
                                         std::uint32_t sectors) {
+  const std::uint32_t index = make_from_outside(kind, sector, sectors, context_.now_ns());
+  submit(index, context_.now_ns());
+  return index;
+}
+
+std::uint32_t Host::make_from_outside(RequestKind kind, std::uint64_t sector,
+                                      std::uint32_t sectors, std::uint64_t at_ns) {
   const std::uint32_t index = new_request();
   HostRequest& request = requests_[index];
   request = HostRequest{};
-  request.intended_ns = context_.now_ns();
+  request.intended_ns = request.submitted_ns = at_ns;
   request.kind = kind;
   request.sector = sector;
   request.sectors = sectors;
-  submit(index, context_.now_ns());
   return index;
 }
 

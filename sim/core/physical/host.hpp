@@ -53,6 +53,11 @@ class Host {
   void serve(CompletionSink& sink) { sink_ = &sink; }
   // The request's number, which its completion names and a later request may have again.
   std::uint32_t submit_from_outside(RequestKind kind, std::uint64_t sector, std::uint32_t sectors);
+  // The same without an event: its command is in the drive submission_ns after the request was made.
+  std::uint32_t make_from_outside(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
+                                  std::uint64_t at_ns);
+  std::uint64_t submission_ns() const;
+  void free(std::uint32_t index);
   // An event of EventKind::generate.
   void on_generate(std::uint32_t subject);
   // The completion of a request has arrived.
@@ -119,7 +124,6 @@ class Host {
   void record(Flow& flow, const HostRequest& request, std::uint64_t done_ns);
   void close_if_done(Flow& flow);
   std::uint32_t new_request();
-  void free(std::uint32_t index);
 
   Context& context_;
   std::vector<Flow> flows_;

@@ -51,6 +51,11 @@ class Link {
   std::uint64_t to_host(std::uint64_t ready_ps, std::uint64_t payload) {
     return to_host_.serve(ready_ps, transfer_ps(payload));
   }
+  // The same for a transfer that is ready later than now_ps.
+  std::uint64_t reserve_to_host(std::uint64_t now_ps, std::uint64_t ready_ps,
+                                std::uint64_t payload) {
+    return to_host_.reserve(now_ps, ready_ps, transfer_ps(payload));
+  }
   // When the last byte has arrived, in ps.
   std::uint64_t to_device(std::uint64_t ready_ps, std::uint64_t payload) {
     return to_device_.serve(ready_ps, transfer_ps(payload)) + latency_ps_;

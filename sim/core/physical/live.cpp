@@ -1,7 +1,6 @@
 #include "live.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "../error.hpp"
@@ -10,27 +9,6 @@
 #include "run.hpp"
 
 namespace iojoule::sim::physical {
-
-namespace {
-
-std::vector<std::uint32_t> all(std::uint32_t count) {
-  std::vector<std::uint32_t> ids(count);
-  std::iota(ids.begin(), ids.end(), 0U);
-  return ids;
-}
-
-// One flow over the whole drive; it makes no requests of its own.
-FlowConfig whole_drive(const DeviceConfig& device) {
-  FlowConfig flow;
-  flow.channel_ids = all(device.channels);
-  flow.chip_ids = all(device.chips_per_channel);
-  flow.die_ids = all(device.dies_per_chip);
-  flow.plane_ids = all(device.planes_per_die);
-  flow.total_requests = 1;
-  return flow;
-}
-
-}  // namespace
 
 Live::Live(const DeviceConfig& device, const Limits& limits)
     : config_(device), flows_{whole_drive(device)} {

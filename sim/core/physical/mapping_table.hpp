@@ -33,6 +33,8 @@ class MappingTable {
                                              : find(Content::unit(content));
   }
 
+  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit]); }
+
   std::uint32_t content(std::uint32_t physical_unit) const { return reverse_[physical_unit]; }
 
   // Sets both directions; the content must not be anywhere else.

@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include <numeric>
 #include <string>
 
 #include "../error.hpp"
@@ -8,6 +9,12 @@
 namespace iojoule::sim::physical {
 
 namespace {
+
+std::vector<std::uint32_t> all(std::uint32_t count) {
+  std::vector<std::uint32_t> ids(count);
+  std::iota(ids.begin(), ids.end(), 0U);
+  return ids;
+}
 
 // Nothing here is beyond what sim/device.py lets pass; it keeps the core itself from dividing by zero.
 void check_drive(const DeviceConfig& device) {
@@ -85,10 +92,21 @@ void check(const DeviceConfig& device, const Limits& limits) {
   check_memory(device, limits);
 }
 
+FlowConfig whole_drive(const DeviceConfig& device) {
+  FlowConfig flow;
+  flow.channel_ids = all(device.channels);
+  flow.chip_ids = all(device.chips_per_channel);
+  flow.die_ids = all(device.dies_per_chip);
+  flow.plane_ids = all(device.planes_per_die);
+  flow.total_requests = 1;
+  return flow;
+}
+
 RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
-              const Limits& limits, Control& control, std::uint64_t series_step_ns) {
+              const Limits& limits, Control& control, std::uint64_t series_step_ns,
+              bool ahead) {
   check(device, limits);
-  Device drive(device, flows, limits, control, series_step_ns);
+  Device drive(device, flows, limits, control, series_step_ns, ahead);
   return drive.run();
 }
 

@@ -1,0 +1,132 @@
+"""The fast engine: closed forms, the event engine beside it, batches, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines import engine
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.engines.fast import DriveState, FastEngine, FastResult, FastSimulation
+from iojoule.sim.errors import ConfigError
+from iojoule.sim.result import EngineName
+from iojoule.sim.workload import FlowConfig, Scenario
+from tests.sim.physical.drives import READS, SECOND, US, drive
+
+PAGE = 8192
+READ_JOULES = 5e-6
+
+
+def feed(
+    device: DeviceConfig,
+    arrival_ns: list[int] | np.ndarray,
+    pages: list[int] | np.ndarray,
+    *,
+    is_write: bool = False,
+    interval_seconds: float | None = None,
+    batch: int = 1 << 20,
+) -> FastResult:
+    """What requests of one page each do."""
+    made = FastSimulation(device, interval_seconds=interval_seconds)
+    offsets, kinds = np.asarray(pages) * PAGE, np.full(len(pages), is_write)
+    for i in range(0, len(pages), batch):
+        part = slice(i, i + batch)
+        made.feed(arrival_ns[part], offsets[part], np.full(len(pages), PAGE)[part], kinds[part])
+    return made.result()
+
+
+def metered(**changes: object) -> DeviceConfig:
+    """The small drive, of which a page read takes 5 uJ."""
+    return drive(physical={"energy": {"page_read_joules": [READ_JOULES] * 3}}, **changes)
+
+
+def test_a_read_takes_command_sensing_and_transfer() -> None:
+    # channel: 0.29 us command, 8192 + 448 bytes at 800 MB/s; link: packets of 128 bytes at 4 GB/s
+    packets = PAGE // 128 * 28
+    link_ns = (PAGE + packets) / 4 + (4 + 28 + 28 + 64 + 28) / 4 + (16 + 28) / 4
+    expected = 290 + 75_000 + 8640 / 0.8 + link_ns
+    result = feed(drive(), [0], [0])
+    assert result.latency.p50_ns == pytest.approx(expected, abs=0.01 * US * 5)
+    assert result.simulated_seconds == pytest.approx(result.latency.max_ns / SECOND)
+
+
+def test_energy_is_count_times_energy_of_an_operation() -> None:
+    count = 1000
+    result = feed(metered(), np.arange(count) * 20 * US, np.arange(count))
+    assert result.joules["array_read"] == pytest.approx(count * READ_JOULES)
+    assert result.reads == count
+    assert result.bytes_read == count * PAGE
+
+
+def test_dies_saturate_at_their_number_over_the_time_of_a_read() -> None:
+    count, dies = 4000, 2  # one on a channel: there they do not wait for each other
+    result = feed(drive(chips_per_channel=1), np.zeros(count, dtype=np.int64), np.arange(count))
+    of_a_die_ns = 290 + 75_000 + 8640 / 0.8
+    assert result.simulated_seconds * SECOND == pytest.approx(count * of_a_die_ns / dies, rel=0.01)
+
+
+def test_batches_do_not_matter() -> None:
+    rng = np.random.default_rng(5)
+    arrivals, pages = np.cumsum(rng.integers(0, 60 * US, 3000)), rng.integers(0, 4000, 3000)
+    whole = feed(metered(), arrivals, pages)
+    parts = feed(metered(), arrivals, pages, batch=7)
+    assert whole == parts
+
+
+def test_intervals_add_up_to_the_whole() -> None:
+    rng = np.random.default_rng(6)
+    arrivals, pages = np.cumsum(rng.integers(0, 100 * US, 20_000)), rng.integers(0, 4000, 20_000)
+    result = feed(metered(), arrivals, pages, interval_seconds=0.1)
+    assert sum(each.requests for each in result.intervals) == 20_000
+    joules = sum(each.watts * each.seconds for each in result.intervals)
+    assert joules == pytest.approx(sum(result.joules.values()), rel=1e-9)
+    assert {each.state for each in result.intervals} == {DriveState.cached}
+
+
+def test_writes_that_overwrite_the_drive_collect() -> None:
+    rng = np.random.default_rng(7)
+    capacity = FastSimulation(drive()).capacity_bytes // PAGE
+    pages = rng.integers(0, capacity, 3 * capacity)
+    arrivals = np.arange(len(pages)) * 2000 * US
+    result = feed(drive(), arrivals, pages, is_write=True, interval_seconds=1.0)
+    assert result.write_amplification is not None
+    assert result.write_amplification > 1.1
+    assert result.intervals[-2].state is DriveState.collecting
+
+
+@pytest.mark.parametrize("read_percent", [100, 70, 0])
+def test_the_event_engine_says_the_same(read_percent: int) -> None:
+    flow = FlowConfig(
+        **{**READS, "read_percent": read_percent, "queue_depth": 8, "stop_ns": SECOND}
+    )
+    scenario = Scenario(flows=(flow,))
+    exact, near = (each.run(metered(), scenario) for each in (EmbeddedEngine(), FastEngine()))
+    assert near.engine is EngineName.FAST
+    for asked in ("drt_ns", "p50_ns", "p99_ns", "iops"):
+        expected = getattr(exact.flows[0], asked)
+        assert getattr(near.flows[0], asked) == pytest.approx(expected, rel=0.02), asked
+    assert near.device.energy_joules_total == pytest.approx(
+        exact.device.energy_joules_total, rel=0.02
+    )
+
+
+def test_it_is_found_by_name() -> None:
+    assert isinstance(engine(EngineName.FAST), FastEngine)
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "pages", "field"),
+    [([5, 4], [0, 0], "arrival_ns"), ([-1], [0], "arrival_ns"), ([0], [1 << 40], "offset_bytes")],
+)
+def test_requests_that_cannot_be_are_refused(
+    arrivals: list[int], pages: list[int], field: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        feed(drive(), arrivals, pages)
+    assert refused.value.field == field
+
+
+def test_compat_mode_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        FastSimulation(DeviceConfig())
