@@ -25,7 +25,7 @@ import typer
 from pydantic import BaseModel
 
 from iojoule.api.cli.app import app
-from iojoule.api.cli.deferred import DeferredCommand
+from iojoule.api.cli.deferred import walk
 from iojoule.api.exit_codes import exit_codes
 from iojoule.api.http.app import create_app
 from iojoule.datasets.importers.column_map import ColumnMap
@@ -72,14 +72,7 @@ def page(text: str) -> str:
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its full name, groups included."""
-    waiting = [("iojoule", typer.main.get_command(app))]
-    while waiting:
-        name, command = waiting.pop(0)
-        if isinstance(command, DeferredCommand):
-            command = command.load()
-        yield name, command
-        inner = getattr(command, "commands", {})
-        waiting = [(f"{name} {key}", inner[key]) for key in inner] + waiting
+    yield from walk("iojoule", typer.main.get_command(app))
 
 
 def command_line() -> str:

@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from iojoule.api.cli.app import run
+from iojoule.api.cli.app import TASKS, run
 from iojoule.datasets.schema import COLUMNS
 from iojoule.measure.campaign.plan import KNOBS
 from iojoule.recommender.validation.laws import LAWS
@@ -203,6 +204,25 @@ def test_the_documentation_is_short() -> None:
     words = {page.name: len(drawn.sub("", page.read_text("utf-8")).split()) for page in WRITTEN}
     assert words["README.md"] <= 900
     assert sum(words.values()) <= 18_000
+
+
+def test_every_command_has_a_manual_page_without_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    man = load("build_man")
+    monkeypatch.setattr(man, "BUILT", tmp_path / "man")
+    man.main()
+    pages = {path.stem: path.read_text() for path in (tmp_path / "man").iterdir()}
+    names = [name for listed in TASKS.values() for name in listed]
+    assert sorted(pages) == sorted(["iojoule", *(f"iojoule-{name}" for name in names)])
+    assert r"\-\-settings APPLICATION[=VERSION]" in pages["iojoule-recommend"]
+    assert "iojoule what\\-if sweep" in pages["iojoule-what-if"]
+    if (groff := shutil.which("groff")) is not None:
+        done = subprocess.run(
+            [groff, "-man", "-ww", "-Tutf8", *sorted((tmp_path / "man").iterdir())],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stderr == ""
 
 
 @pytest.mark.slow

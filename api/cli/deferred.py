@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -52,3 +52,15 @@ class DeferredGroup(TyperGroup):
             name: DeferredCommand(name, text, self.modules.get(name, name.replace("-", "_")))
             for name, text in self.deferred.items()
         } | dict(self.commands)
+
+
+def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """A command and everything below it, each with its full name; deferred ones are loaded."""
+    waiting = [(name, command)]
+    while waiting:
+        full_name, one = waiting.pop(0)
+        if isinstance(one, DeferredCommand):
+            one = one.load()
+        yield full_name, one
+        inner = getattr(one, "commands", {})
+        waiting = [(f"{full_name} {key}", inner[key]) for key in inner] + waiting
