@@ -45,6 +45,11 @@ class IoSource(StrEnum):
     BLKPARSE = "blkparse"
     FIO_IOLOG = "fio-iolog"
     MQSIM_TRACE = "mqsim-trace"
+    IOSTAT = "iostat"
+    SAR = "sar"
+    PG_STAT_IO = "pg_stat_io"
+    PROMETHEUS = "prometheus"
+    SMARTCTL = "smartctl"
 
 
 class LogHistogram(Section):

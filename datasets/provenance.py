@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,6 +84,37 @@ class Provenance(_Record):
             sources=tuple(dict.fromkeys(item for part in parts for item in part.sources)),
             warnings=tuple(item for part in parts for item in part.warnings),
             excluded=tuple(item for part in parts for item in part.excluded),
+        )
+
+
+DATASET_FORMAT = "iojoule-dataset"
+"""What the metadata file of a dataset says it is."""
+
+
+def keep_other_documents(path: Path, *, of_dataset: bool) -> None:
+    """Refuse to write a document over one of another kind: a dataset and a profile end in .json.
+
+    Args:
+        path: Where to write.
+        of_dataset: Whether what is to be written is the metadata file of a dataset.
+
+    Raises:
+        InputError: There is another document; names it.
+    """
+    try:
+        there = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return
+    if not isinstance(there, dict):
+        return
+    if not of_dataset and there.get("format") == DATASET_FORMAT:
+        raise InputError(
+            f"{path}: is the metadata file of the dataset {path.with_suffix('')}; name another file"
+        )
+    if of_dataset and there.get("format") != DATASET_FORMAT:
+        raise InputError(
+            f"{path}: is no metadata file of a dataset, and would be overwritten; name the dataset "
+            "otherwise or remove the file"
         )
 
 

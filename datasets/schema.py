@@ -221,6 +221,11 @@ class Conditions(Section):
     poll_queues: Count | None = None
     power_state_verified: Truth | None = None
 
+    @property
+    def session(self) -> str:
+        """The session, or else the series that a run is of; empty where neither is known."""
+        return self.session_id or self.series_id or ""
+
 
 class AskedConditions(Conditions):
     """Conditions of a question; None means unknown.

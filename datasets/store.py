@@ -24,7 +24,12 @@ from pydantic import ValidationError
 from iojoule.datasets.arrow import arrow_schema, columns
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
-from iojoule.datasets.provenance import Provenance, unreadable
+from iojoule.datasets.provenance import (
+    DATASET_FORMAT,
+    Provenance,
+    keep_other_documents,
+    unreadable,
+)
 from iojoule.datasets.schema import COLUMNS, SCHEMA_VERSION, Measurement, from_row, to_row
 from iojoule.datasets.validation import (
     Values,
@@ -43,8 +48,6 @@ __all__ = [
     "read_dataset",
     "write_dataset",
 ]
-
-_FORMAT = "iojoule-dataset"
 
 Written = TypeVar("Written")
 
@@ -186,13 +189,15 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
         The two files written.
 
     Raises:
-        InputError: The folder does not exist or cannot be written; no temporary file stays.
+        InputError: The folder does not exist or cannot be written, or NAME.json is another
+            document; no temporary file stays.
     """
     data_file, metadata_file = dataset_files(path)
+    keep_other_documents(metadata_file, of_dataset=True)
     full = _all_columns(dataset.table)
     digest = _write(data_file, lambda stream: _write_parquet(full, stream))
     metadata = {
-        "format": _FORMAT,
+        "format": DATASET_FORMAT,
         "schema_version": SCHEMA_VERSION,
         "data_file": data_file.name,
         "data_sha256": digest,
@@ -279,8 +284,8 @@ def _read_metadata(path: Path) -> dict[str, Any]:
         raise unreadable(path, error) from None
     except ValueError:
         raise _foreign(path, "not JSON") from None
-    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
-        raise _foreign(path, f"its format is not {_FORMAT}")
+    if not isinstance(metadata, dict) or metadata.get("format") != DATASET_FORMAT:
+        raise _foreign(path, f"its format is not {DATASET_FORMAT}")
     version = metadata.get("schema_version")
     if type(version) is not int or version < 1:
         raise _foreign(path, f"schema_version is {version!r}")

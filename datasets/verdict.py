@@ -101,6 +101,10 @@ class ReasonCode(StrEnum):
     MISSING_IO = "missing_io"
     COMMANDS = "commands"
     RUN_ERROR = "run_error"
+    PAGE_CACHE = "page_cache"
+    SEVERAL_DRIVES = "several_drives"
+    MERGED_JOBS = "merged_jobs"
+    PARTIAL_OVERLAP = "partial_overlap"
 
 
 class Reason(Section):

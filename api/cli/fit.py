@@ -10,6 +10,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import write_profile
+from iojoule.datasets.provenance import keep_other_documents
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
@@ -92,6 +93,7 @@ def profile_file(output: Path | None) -> Path:
         raise InputError(f"{output}: is a folder; name the file to write in it")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: the folder {output.parent} does not exist; make it first")
+    keep_other_documents(output, of_dataset=False)
     return output
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,8 @@ from iojoule.api.application.fields import field_value
 from iojoule.api.cli import console
 from iojoule.api.cli.options import assignments
 from iojoule.datasets.importers import ImportOptions, importer
-from iojoule.datasets.store import write_dataset
+from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.datasets.vocabulary import Verdict
 
 app = typer.Typer(
     add_completion=False, help="Turn measurements that exist into a dataset.", no_args_is_help=True
@@ -36,15 +38,24 @@ _EXAMPLES = 20
 
 @app.command()
 def fio(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="JSON files or folders.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files, or folders to be searched.")
+    ],
     output: DatasetOption,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Leave out what cannot be read, and name it.")
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first run that cannot be imported.")
     ] = False,
     set_: SetOption = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", hidden=True)] = False,
 ) -> None:
-    """Import what fio wrote with --output-format=json or json+."""
-    _import("fio", paths, output, keep_going=keep_going, set_=set_)
+    """Import results of fio 2 and 3: JSON, json+ or terse, one or several runs a file.
+
+    What is not fio's or cannot be read is left out and counted. Folders, hosts, drives and pauses
+    of more than 6 h part the runs into sessions.
+    """
+    if keep_going:
+        console.note("--keep-going is the rule now, and will be removed; --strict is its contrary")
+    _import("fio", paths, output, strict=strict, set_=set_)
 
 
 @app.command()
@@ -77,14 +88,21 @@ def thesis(
 @app.command("csv")
 def csv_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A table with a header line.")],
-    columns: Annotated[
-        Path,
-        typer.Option(metavar="MAP.toml", help="Which column is which field, in which unit."),
-    ],
     output: DatasetOption,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MAP.toml",
+            help="Which column is which field, in which unit; not needed where columns bear the "
+            "names of fields.",
+        ),
+    ] = None,
+    set_: SetOption = None,
 ) -> None:
-    """Import a table by way of a column map."""
-    _import("csv", [file], output, columns=columns)
+    """Import a table whose columns are fields, or by way of a column map."""
+    if columns is not None and set_:
+        raise typer.BadParameter("--set goes without --columns: write [constants] in the map")
+    _import("csv", [file], output, columns=columns, set_=set_)
 
 
 def _import(
@@ -94,12 +112,15 @@ def _import(
     *,
     columns: Path | None = None,
     keep_going: bool = False,
+    strict: bool = False,
     set_: list[str] | None = None,
 ) -> None:
     constants = {
         field: field_value(field, text, "--set") for field, text in assignments(set_ or []).items()
     }
-    options = ImportOptions(columns=columns, keep_going=keep_going, constants=constants)
+    options = ImportOptions(
+        columns=columns, keep_going=keep_going, strict=strict, constants=constants
+    )
     dataset = importer(name)(paths, options)
     written, sidecar = write_dataset(dataset, output)
     found = dataset.provenance
@@ -113,3 +134,34 @@ def _import(
     )
     for reason, count in Counter(row.reason for row in found.excluded).most_common():
         console.emit(f"  left out: {count} x {reason}\n")
+    for line in _judged(dataset):
+        console.emit(f"{line}\n")
+    console.note(f"next: {next_command(dataset, output)}")
+
+
+def _judged(dataset: Dataset) -> list[str]:
+    """Sessions, and how many measurements a fit leaves out for which reason."""
+    named = [name for name in dataset.column("session_id") if name is not None]
+    counts = Counter(named)
+    lines = [f"  session {name}: {count} measurements" for name, count in counts.most_common(10)]
+    if len(counts) > len(lines):
+        lines.append(f"  and {len(counts) - len(lines)} more sessions")
+    doubts = Counter(
+        f"{verdict}: {reasons}"
+        for verdict, reasons in zip(
+            dataset.column("verdict"), dataset.column("verdict_reasons"), strict=True
+        )
+        if verdict not in (None, Verdict.GOOD)
+    )
+    return lines + [
+        f"  {why}: {count}, which fit leaves out" for why, count in doubts.most_common()
+    ]
+
+
+def next_command(dataset: Dataset, output: Path) -> str:
+    """What to type after an import."""
+    usable = [verdict in (None, Verdict.GOOD) for verdict in dataset.column("verdict")]
+    name = shlex.quote(str(output))
+    doubtful = "" if any(usable) else " --with-doubtful"
+    device = "" if any(dataset.column("device_model")) else " --device MODEL"
+    return f"iojoule fit {name} -o {shlex.quote(f'{output}-profile.json')}{device}{doubtful}"

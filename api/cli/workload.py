@@ -92,8 +92,10 @@ HoursOption = Annotated[
 def from_(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     as_: Annotated[
-        Literal["fio-job", "fio-iolog", "blkparse", "mqsim-trace", "observed"] | None,
-        typer.Option("--as", help="What the file is; else its first line tells."),
+        SourceKind | None, typer.Option("--as", help="What the file is; else its text tells.")
+    ] = None,
+    drive: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which drive of iostat, sar or Prometheus.")
     ] = None,
     job: Annotated[str | None, typer.Option(help="Section of a fio job file.")] = None,
     each: Annotated[
@@ -107,18 +109,25 @@ def from_(
     histograms: HistogramsOption = None,
     output: FormOption = Form.TABLE,
 ) -> None:
-    """Read a fio job file, a fio iolog, blkparse text, an MQSim trace, or an observation.
+    """Read a fio job file, a trace, an observation, or counters.
+
+    Traces: fio iolog, blkparse text, MQSim. Counters: iostat -x (text or JSON), sar -d, pg_stat_io
+    (psql), Prometheus (query_range of node_exporter), smartctl -x --json.
 
     What the profile cannot express is named in its notes.
     """
-    source = open_source(file, SourceKind(as_) if as_ else None)
+    source = open_source(file, as_)
     if source.kind is SourceKind.FIO_JOB:
-        _refuse_summary_options(file, histograms=histograms, hours=hours, pattern=pattern)
+        _refuse_summary_options(
+            file, histograms=histograms, hours=hours, pattern=pattern, drive=drive
+        )
         _from_fio_job(source.path, job, each=each, loop=loop, out=out, output=output)
         return
     if job is not None or each:
         raise typer.BadParameter(f"{file} is a {source.kind}: only a fio job file has jobs")
-    summary = summary_of(source.path, source.text, source.kind, gap_seconds=gap_seconds)
+    summary = summary_of(
+        source.path, source.text, source.kind, gap_seconds=gap_seconds, drive=drive
+    )
     _answer(summary, loop, pattern, hours, out, histograms, output)
 
 

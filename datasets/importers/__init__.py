@@ -32,11 +32,13 @@ class ImportOptions:
     Attributes:
         columns: The column map of a table.
         keep_going: Leave out what cannot be read and name it in the provenance.
+        strict: Stop at the first run that cannot be read (fio, which otherwise leaves it out).
         constants: Fields that the files do not state, such as device_model or power_state.
     """
 
     columns: Path | None = None
     keep_going: bool = False
+    strict: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,14 +1,15 @@
-"""Tables: `iojoule import csv FILE --columns MAP.toml`.
+"""Tables: `iojoule import csv FILE [--columns MAP.toml]`.
 
-The map (see `column_map`) says which column is which field, in which unit. Rows are checked like
-any measurement and by Little's law; every complaint names the file, the line and the column.
+A table whose columns bear the names of fields, in their units, needs no map. Otherwise the map (see
+`column_map`) says which column is which field, in which unit. Rows are checked like any measurement
+and by Little's law; every complaint names the file, the line and the column.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,22 @@ from iojoule.datasets.arrow import columns
 from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.importers.column_map import (
+    MAP_VERSION,
     ColumnMap,
     ColumnRule,
+    CsvForm,
     Factor,
     LongForm,
     RowRule,
     factor_unit,
     load_column_map,
+    map_of_fields,
     stated_unit,
 )
 from iojoule.datasets.importers.units import COUNT, FIO_SIZE, UNITS, conversion, parse_fio_size
 from iojoule.datasets.littles_law import check_littles_law
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile, unreadable
+from iojoule.datasets.schema import COLUMNS
 from iojoule.datasets.store import Dataset, concat
 
 _SWITCHES = {"1": True, "1.0": True, "true": True, "yes": True, "on": True}
@@ -105,28 +110,57 @@ def import_csv(path: Path | str, column_map: ColumnMap | Path | str) -> Dataset:
 def run_import(paths: Sequence[Path], options: ImportOptions) -> Dataset:
     """The importer as the registry knows it: every file read with the one map, put together.
 
-    Raises:
-        InputError: No map was given, or as `import_csv`.
+    Without a map the columns are fields; raises as `import_csv`.
     """
     if options.columns is None:
-        raise InputError("a table needs a column map; give it with --columns MAP.toml")
+        return concat([import_csv(path, _own_map(path, options.constants)) for path in paths])
     column_map = load_column_map(options.columns)
     return concat([import_csv(path, column_map) for path in paths])
 
 
-def _read(path: Path, column_map: ColumnMap) -> _Table:
+def _own_map(path: Path, constants: Mapping[str, Any]) -> ColumnMap:
+    """The map of a table whose columns bear the names of fields.
+
+    Raises:
+        InputError: Other columns; names them and says what a map looks like.
+    """
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    head = lines[0] if lines else ""
+    delimiter = max((",", ";", "\t"), key=head.count)
+    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    foreign = [name for name in names if name not in COLUMNS]
+    if foreign:
+        own = next((name for name in names if name in COLUMNS), "iops")
+        shown = ", ".join(map(repr, foreign[:5]))
+        raise InputError(
+            f"{path}: {len(foreign)} of {len(names)} columns are no fields of the schema ({shown})"
+            f"{close_names(foreign[0], COLUMNS)} Say what they are with --columns MAP.toml, which "
+            f"begins: schema_version = {MAP_VERSION}, then [columns] with a line for each field, "
+            f'such as {own} = {{ column = "{foreign[0]}", unit = "..." }}; columns it does not '
+            "name are left out",
+            field=foreign[0],
+        )
+    column_map = map_of_fields(names, constants)
+    return column_map.model_copy(update={"csv": CsvForm(delimiter=delimiter)})
+
+
+def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise unreadable(path, error) from None
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"{path}, line {line}: not UTF-8 (byte 0x{data[error.start]:02x}); convert the file, "
             "for instance with iconv -f latin1 -t utf-8"
         ) from None
+
+
+def _read(path: Path, column_map: ColumnMap) -> _Table:
+    text = _text(path)
     # newline="" semantics: the reader itself splits lines, so quoted ones may hold line breaks.
     reader = csv.reader(
         text.splitlines(keepends=True), delimiter=column_map.csv.delimiter, strict=True

@@ -1,189 +1,49 @@
-"""fio's JSON as measurements: `iojoule import fio PATH...`.
+"""fio's output as measurements: `iojoule import fio PATH...`.
 
-Jobs that ran side by side become one measurement, jobs that ran one after the other several.
+Jobs that ran side by side become one measurement, jobs that ran one after the other several, and
+jobs side by side on different drives one for each drive.
 Rates add over jobs and directions; the mean latency is fio's `lat` (submission plus completion),
 weighted by completed requests; percentiles are fio's `clat` (completion alone) unless it was asked
 for `lat_percentiles`, merged exactly over jobs from json+ histograms and never averaged.
-
-fio's JSON leaves out switches that were given without a value (`stonewall`, `group_reporting`,
-`hipri`, ...), so what they did is read off the groups, the number of entries and the times.
 """
 
 from __future__ import annotations
 
-import errno
-import os
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.errors import DataQualityError, InputError, close_names
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.importers.fio_file import (
+    NOT_FIO,
     PERCENTILES,
     FioFile,
     FioJob,
+    Found,
     Stats,
-    direction_stats,
-    find_files,
-    load,
+    files_in,
+    holds_fio,
+    load_runs,
     together,
 )
-from iojoule.datasets.importers.fio_options import JobSetup, job_setup
+from iojoule.datasets.importers.fio_jobs import (
+    DIRECTIONS,
+    Entry,
+    entries,
+    family,
+    phases,
+)
+from iojoule.datasets.importers.fio_sessions import Origin, origin, sessions
 from iojoule.datasets.littles_law import FAIL_ABOVE, WARN_ABOVE, littles_message
-from iojoule.datasets.provenance import Provenance, SourceFile
-from iojoule.datasets.schema import from_row
+from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
+from iojoule.datasets.schema import COLUMNS, from_row
 from iojoule.datasets.store import Dataset
-
-DIRECTIONS = ("read", "write", "mixed")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One entry of fio's `jobs`.
-
-    Attributes:
-        job: What fio wrote.
-        options: Its options and the global ones.
-        setup: What it was asked to do.
-        clones: How many jobs the entry stands for (group_reporting merges them).
-        stats: What it achieved, by direction; `mixed` where fio was told to unify them.
-        where: File and job, for messages.
-    """
-
-    job: FioJob
-    options: Mapping[str, str]
-    setup: JobSetup
-    clones: int
-    stats: Mapping[str, Stats]
-    where: str
-
-    @property
-    def total(self) -> Stats:
-        """All directions together."""
-        return together(list(self.stats.values()))
-
-    @property
-    def in_flight(self) -> int:
-        """Requests the entry may have in flight."""
-        return int(self.clones * self.setup.fields["queue_depth"])
-
-
-def phases(file: FioFile) -> list[list[FioJob]]:
-    """Split a run into what ran one after the other; each part is one measurement.
-
-    Raises:
-        InputError: The file does not tell which jobs ran side by side.
-    """
-    jobs = file.run.jobs
-    parts: list[list[FioJob]] = [[jobs[0]]]
-    unclear = False
-    for before, job in pairwise(jobs):
-        options = _options(file, job)
-        waits = "wait_for" in job.options and job.options != before.options
-        waits = waits or (job.groupid != before.groupid and _switch(options, "stonewall"))
-        grouped = job.groupid == before.groupid or _switch(options, "new_group")
-        if grouped and not waits:
-            parts[-1].append(job)
-        else:
-            unclear = unclear or not waits
-            parts.append([job])
-    return _timed(file, parts) if unclear else parts
-
-
-def _timed(file: FioFile, parts: list[list[FioJob]]) -> list[list[FioJob]]:
-    """Decide by the clock whether groups ran one after the other (stonewall) or side by side."""
-    seconds = [max(_runtime_ms(job) for job in part) / 1000 for part in parts]
-    starts = [part[0].job_start for part in parts]
-    if all(start is not None for start in starts):
-        known = [start or 0 for start in starts]
-        if all(known[i] + seconds[i] * 950 <= known[i + 1] for i in range(len(parts) - 1)):
-            return parts
-    elapsed = file.run.jobs[0].elapsed or sum(seconds)
-    if elapsed >= 0.95 * sum(seconds):
-        return parts
-    if elapsed <= 1.1 * max(seconds) + 1:
-        return [[job for part in parts for job in part]]
-    names = ", ".join(part[0].jobname for part in parts)
-    raise InputError(
-        f"{file.path}: jobs {names}: the file does not tell which of them ran side by side; write "
-        "stonewall=1 or new_group=1 (with a value, or fio does not record it), or one run a file"
-    )
-
-
-def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
-    """Read the jobs of one measurement.
-
-    Raises:
-        DataQualityError: A job failed, did nothing, or was merged with other jobs.
-        InputError: A job did what a measurement cannot express.
-    """
-    entries: list[Entry] = []
-    families = Counter(_family(job) for job in part)
-    for job in part:
-        where = f"{file.path}, job {job.jobname!r}"
-        if job.error:
-            raise DataQualityError(
-                f"{where}: fio reports error {job.error}{_reason(job.error)}; correct the "
-                "job and run it again"
-            )
-        if not file.run.global_options and not job.options:
-            raise InputError(
-                f"{where}: this version ({file.run.version}) does not record the job's options; "
-                "run a newer fio, or import a table with a column map"
-            )
-        options = _options(file, job)
-        setup = job_setup(options, where)
-        stats = _stats(job, setup, where)
-        clones = _clones(job, setup, families[_family(job)], where)
-        entries.append(Entry(job, options, setup, clones, stats, where))
-    return entries
-
-
-def _stats(job: FioJob, setup: JobSetup, where: str) -> dict[str, Stats]:
-    if job.trim.total_ios:
-        raise InputError(f"{where}: trims; only reads and writes can be imported")
-    stats = {
-        name: direction_stats(direction)
-        for name in DIRECTIONS
-        if (direction := getattr(job, name)) is not None and direction.total_ios
-    }
-    if "mixed" in stats and len(stats) > 1:  # unified_rw_reporting=both
-        del stats["mixed"]
-    if not stats or not any(item.runtime_seconds and item.iops for item in stats.values()):
-        raise DataQualityError(
-            f"{where}: no request completed in a measurable time (runtime 0); run it for longer"
-        )
-    operation = setup.fields["operation"]
-    if operation != "mixed" and stats.keys() - {operation, "mixed"}:
-        raise DataQualityError(
-            f"{where}: asked to {operation}, but did {' and '.join(stats)}: group_reporting merged "
-            "it with other jobs; run without group_reporting"
-        )
-    return stats
-
-
-def _clones(job: FioJob, setup: JobSetup, entries_alike: int, where: str) -> int:
-    """How many jobs an entry stands for."""
-    if entries_alike % setup.numjobs == 0:
-        clones = 1
-    elif entries_alike == 1:
-        clones = setup.numjobs
-    else:
-        raise DataQualityError(
-            f"{where}: {entries_alike} entries for numjobs={setup.numjobs}: some jobs are missing; "
-            "run it again"
-        )
-    runtime = _runtime_ms(job)
-    if job.job_runtime and runtime and job.job_runtime > 1.4 * clones * runtime:
-        raise DataQualityError(
-            f"{where}: stands for about {job.job_runtime / runtime:.0f} jobs where its options "
-            f"say {clones}: group_reporting merged it with other jobs; run without group_reporting"
-        )
-    return clones
+from iojoule.datasets.verdict import ReasonCode
+from iojoule.datasets.vocabulary import Verdict
 
 
 def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]]:
@@ -199,7 +59,6 @@ def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]
         InputError: The jobs differ in a way the schema cannot express; names them and the option.
         DataQualityError: They did not run side by side for most of the time.
     """
-    _require_one_drive(members)
     _require_overlap(members)
     first = members[0].setup.fields
     differing = sorted(
@@ -219,7 +78,8 @@ def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]
         raise InputError(
             f"{members[0].where}: ran beside {_names(members[1:])} with another "
             f"{', '.join(differing)}{rate}; one measurement cannot hold both: run them one after "
-            "the other (stonewall) or alike"
+            "the other (stonewall) or alike",
+            field="different jobs side by side",
         )
     stats = {
         name: together(present)
@@ -233,31 +93,51 @@ def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]
         total = sum(item.iops for item in stats.values())
         fields |= {**writer.setup.fields, "jobs": jobs, "operation": "mixed"}
         fields |= {"mix_dispatch": "separated", "read_fraction": stats["read"].iops / total}
-    for demand in ("demand_bytes_per_second", "demand_operations_per_second"):
-        if demand in fields:
-            fields[demand] *= jobs
+    for demand in DEMANDS & fields.keys():
+        fields[demand] *= jobs
     if len({member.job.options.get("cpus_allowed") for member in members}) > 1:
         fields.pop("cpu_cores_available", None)  # each job had cores of its own
     return fields, stats
 
 
-def _require_one_drive(members: Sequence[Entry]) -> None:
-    drives = set().union(*(member.setup.devices for member in members))
-    if len(drives) > 1:
-        raise InputError(
-            f"{members[0].where}: ran on {', '.join(sorted(drives))} at once; a measurement is "
-            "about one drive: run them one after the other"
-        )
+def by_drive(members: Sequence[Entry]) -> list[list[Entry]]:
+    """Jobs side by side, apart where each has a drive of its own."""
+    drives: dict[frozenset[str], list[Entry]] = {}
+    for member in members:
+        drives.setdefault(member.setup.devices, []).append(member)
+    every = [drive for own in drives for drive in own]
+    apart = all(drives) and len(every) == len(set(every))
+    return list(drives.values()) if apart else [list(members)]
+
+
+def _first_to_end(members: Sequence[Entry]) -> tuple[Sequence[Entry], float]:
+    """The clones that ran only while all did, and how many each of them stands for.
+
+    With `steadystate` or a fixed amount of I/O each clone ends by itself. While all run, one is
+    like the other, so those that end first tell the rate of all. Where fewer than half do, the
+    rate of the whole run is taken, as group_reporting does, and the run is doubtful.
+    """
+    runtimes = [member.total.runtime_seconds for member in members]
+    shortest, longest = min(runtimes), max(runtimes)
+    if longest <= OVERLAP * shortest or len({family(member.job) for member in members}) > 1:
+        return members, 1.0
+    ran = list(zip(members, runtimes, strict=True))
+    first = [member for member, seconds in ran if seconds <= 1.05 * shortest]
+    if 2 * len(first) >= len(members):
+        return first, len(members) / len(first)
+    return [member.over(seconds, longest) for member, seconds in ran], 1.0
 
 
 def _require_overlap(members: Sequence[Entry]) -> None:
     runtimes = [member.total.runtime_seconds for member in members]
     delays = {member.job.options.get("startdelay", "0") for member in members}
-    if max(runtimes) > 1.25 * min(runtimes) or len(delays) > 1:
+    apart = max(runtimes) > OVERLAP * min(runtimes)
+    if len(delays) > 1 or (apart and not all(member.partial for member in members)):
         raise DataQualityError(
             f"{members[0].where}: ran beside {_names(members[1:])} only part of the time "
             f"({min(runtimes):.1f} to {max(runtimes):.1f} s), so their rates do not add; give all "
-            "the same runtime (time_based) and start"
+            "the same runtime (time_based) and start",
+            field="jobs overlap only in part",
         )
 
 
@@ -265,25 +145,10 @@ def _names(members: Sequence[Entry]) -> str:
     return ", ".join(dict.fromkeys(repr(member.job.jobname) for member in members))
 
 
-def _reason(error: int) -> str:
-    return f" ({os.strerror(error)})" if error in errno.errorcode else ""
+OVERLAP = 1.25
+"""Ratio of the longest to the shortest runtime up to which jobs ran side by side."""
 
-
-def _options(file: FioFile, job: FioJob) -> dict[str, str]:
-    return {**file.run.global_options, **job.options}
-
-
-def _family(job: FioJob) -> tuple[object, ...]:
-    return (job.jobname, job.groupid, *sorted(job.options.items()))
-
-
-def _switch(options: Mapping[str, str], name: str) -> bool:
-    return options.get(name, "0") not in ("0", "false")
-
-
-def _runtime_ms(job: FioJob) -> int:
-    return max(part.runtime for part in (job.read, job.write, job.mixed) if part is not None)
-
+DEMANDS = {"demand_bytes_per_second", "demand_operations_per_second"}
 
 _COUNTERS_FROM_SECONDS = 30.0
 """fio samples the device's counters every quarter of a second and misses the end of a run."""
@@ -294,20 +159,21 @@ _SLEEPS_PER_REQUEST = 0.5
 
 def import_fio(
     paths: Sequence[Path | str],
-    keep_going: bool = False,
     *,
+    strict: bool = False,
     constants: Mapping[str, Any] | None = None,
 ) -> Dataset:
-    """Read runs of fio 2 and 3, JSON or JSON+.
+    """Read runs of fio 2 and 3: JSON, JSON+ or terse.
 
     Args:
-        paths: Files, or folders that are searched for *.json and for files that hold fio's JSON.
-        keep_going: Leave out the runs that cannot be imported and name them in the warnings.
+        paths: Files, and folders that are searched.
+        strict: Stop at the first run that cannot be imported.
         constants: Fields that the files do not state, for instance device_model or power_state;
             what a file states itself stays.
 
     Returns:
-        One measurement per set of jobs that ran side by side, in the order of the files. The
+        One measurement per set of jobs that ran side by side on a drive, in the order of the
+        files, in sessions by `sessions`. The provenance names what was left out and why; its
         warnings say what was not in force, not recorded or doubtful. `cpu_utilisation` is user
         plus system time in cores, `context_switches_per_second` covers all jobs. Names of files
         and folders are kept without the path to them.
@@ -315,49 +181,113 @@ def import_fio(
     Raises:
         DataQualityError: A run failed, is cut off, or is more than 8 % off Little's law.
         InputError: A file is not fio's, or did what a measurement cannot express; the message
-            names file, job, option and remedy.
+            names file, job, option and remedy. Both only where nothing at all could be imported,
+            or with `strict`.
     """
-    rows: list[dict[str, Any]] = []
-    warnings: list[str] = []
-    sources: list[SourceFile] = []
-    for json_file in find_files([Path(path) for path in paths]):
+    for name in constants or {}:
+        if name not in COLUMNS:
+            message = f"unknown field {name!r}{close_names(name, COLUMNS)}"
+            raise InputError(message, field=name)
+    listed = [file for path in paths for file in files_in(Path(path))]
+    gathered = _Gathered(constants or {}, strict)
+    for file in listed:
+        gathered.add(file, in_folder=file.series is not None)
+    return gathered.dataset(", ".join(map(str, paths)))
+
+
+@dataclass
+class _Gathered:
+    """What was read so far."""
+
+    constants: Mapping[str, Any]
+    strict: bool
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    sources: list[SourceFile] = field(default_factory=list)
+    excluded: list[ExcludedRow] = field(default_factory=list)
+    errors: list[InputError] = field(default_factory=list)
+
+    def add(self, listed: Found, *, in_folder: bool) -> None:
+        """Read a file; in a folder, what is not fio's is only counted."""
+        if in_folder and not holds_fio(listed.path):
+            why = "empty file" if listed.path.stat().st_size == 0 else NOT_FIO
+            self.excluded.append(ExcludedRow(source=listed.name, reason=why))
+            return
         try:
-            file = load(json_file)
-            sources.append(SourceFile.of(file.path, name=file.name))
+            files = load_runs(listed)
+            self.sources.append(SourceFile.of(listed.path, name=listed.name))
+        except InputError as error:
+            self._leave_out(error, listed)
+            return
+        for file in files:
+            self._add_run(file, listed)
+
+    def _add_run(self, file: FioFile, listed: Found) -> None:
+        self.warnings += file.notes
+        try:
             parts = phases(file)
         except InputError as error:
-            _skip_or_raise(error, keep_going, json_file.path, json_file.name, warnings)
-            continue
-        warnings += file.notes
+            self._leave_out(error, listed)
+            return
         for part in parts:
             try:
-                row, notes = measurement(file, entries(file, part), len(parts) == 1)
-                row = {**(constants or {}), **row}
-                from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
+                members = entries(file, part)
             except InputError as error:
-                _skip_or_raise(error, keep_going, json_file.path, json_file.name, warnings)
+                self._leave_out(error, listed)
                 continue
-            rows.append(row)
-            warnings += notes
-    if not rows:
-        raise InputError(f"nothing could be imported: {'; '.join(warnings)}")
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
-    provenance = Provenance(importer="fio", sources=tuple(sources), warnings=tuple(warnings))
-    return Dataset.from_columns(columns, provenance)
+            drives = by_drive(members)
+            for own in drives:
+                try:
+                    self._add_row(file, own, part, alone=len(parts) == len(drives) == 1)
+                except InputError as error:
+                    self._leave_out(error, listed)
+
+    def _add_row(
+        self, file: FioFile, own: list[Entry], part: Sequence[FioJob], *, alone: bool
+    ) -> None:
+        row, notes = measurement(file, own, alone)
+        row = {**self.constants, **row}
+        from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
+        self.rows.append(row)
+        self.origins.append(origin(file, own[0].setup.devices))
+        self.warnings += notes
+
+    def _leave_out(self, error: InputError, listed: Found) -> None:
+        if self.strict:
+            raise error
+        self.errors.append(error)
+        reason = error.field or "not what fio writes"
+        self.excluded.append(ExcludedRow(source=listed.name, reason=reason))
+        self.warnings.append(f"left out: {error.message.replace(str(listed.path), listed.name)}")
+
+    def dataset(self, where: str) -> Dataset:
+        """All of it, in sessions."""
+        if not self.rows:
+            if len(self.errors) == 1:
+                raise self.errors[0]
+            reasons = Counter(item.reason for item in self.excluded).most_common()
+            counted = "; ".join(f"{count} x {reason}" for reason, count in reasons) or "no file"
+            first = f"; first: {self.errors[0].message}" if self.errors else ""
+            raise InputError(
+                f"{where}: no fio JSON in this folder that can be read: {counted}{first}"
+            )
+        for row, name in zip(self.rows, sessions(self.origins), strict=True):
+            row.setdefault("session_id", name)
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        columns = {name: [row.get(name) for row in self.rows] for name in names}
+        provenance = Provenance(
+            importer="fio",
+            sources=tuple(self.sources),
+            warnings=tuple(self.warnings),
+            excluded=tuple(self.excluded),
+        )
+        return Dataset.from_columns(columns, provenance)
 
 
 def run_import(paths: Sequence[Path], options: ImportOptions) -> Dataset:
     """The importer as the registry knows it; raises as `import_fio`."""
-    return import_fio(paths, options.keep_going, constants=options.constants)
-
-
-def _skip_or_raise(
-    error: InputError, keep_going: bool, path: Path, name: str, warnings: list[str]
-) -> None:
-    if not keep_going:
-        raise error
-    warnings.append(f"skipped: {error.message.replace(str(path), name)}")
+    return import_fio(paths, strict=options.strict, constants=options.constants)
 
 
 def measurement(
@@ -374,41 +304,79 @@ def measurement(
         DataQualityError: They are more than 8 % off Little's law.
         InputError: They differ in a way that one measurement cannot express.
     """
-    notes = [
-        f"{file.name}, job {m.job.jobname!r}: {note}" for m in members for note in m.setup.notes
-    ]
-    for member in members:
-        notes += _littles_law(file, member)
-    fields, stats = combined(members)
-    total = together(list(stats.values()))
     where = f"{file.name}, job {members[0].job.jobname!r}"
+    setup_notes = dict.fromkeys(note for member in members for note in member.setup.notes)
+    notes = [f"{where}: {note}" for note in setup_notes]
+    ratios = [_littles_ratio(member) for member in members]
+    notes += [
+        f"{file.name}, job {member.job.jobname!r}: throughput x mean latency / concurrency "
+        f"= {ratio:.3f}, more than {WARN_ABOVE:.0%} off Little's law"
+        for member, ratio in zip(members, ratios, strict=True)
+        if abs(ratio - 1) > WARN_ABOVE
+    ]
+    jobs = sum(member.clones for member in members)
+    first, each = _first_to_end(members)
+    fields, stats = combined(first)
+    if each > 1:
+        stats = {name: item.times(each) for name, item in stats.items()}
+        fields["jobs"] = jobs
+        for demand in DEMANDS & fields.keys():
+            fields[demand] *= each
+        notes.append(
+            f"{where}: jobs ended by themselves; the rate of all {jobs} is that of the "
+            f"{len(first)} that ended first"
+        )
+    total = together(list(stats.values()))
     row = {**fields, **_observed(total, "")}
     if fields["operation"] == "mixed":
         for direction in ("read", "write"):
             if direction in stats:
                 row |= _observed(stats[direction], f"{direction}_")
     row["series_id"] = file.series
-    if total.mean_ns is None:
-        notes.append(f"{where}: latencies were not measured (disable_lat, gtod_reduce)")
-    elif total.doubtful:
-        notes.append(f"{where}: {total.doubtful}")
-    elif "p99" not in total.percentiles_ns and (len(members) > 1 or len(stats) > 1):
-        notes.append(
-            f"{where}: percentiles of several jobs or directions need their histograms; left out: "
-            "run fio with --output-format=json+"
-        )
+    row |= _judgement(first, off_law=any(abs(r - 1) > FAIL_ABOVE for r in ratios))
+    if file.host is not None:
+        row["host_id"] = hashlib.sha256(file.host.encode()).hexdigest()[:16]
+    notes += _latency_notes(total, where, several=len(first) > 1 or len(stats) > 1)
     actual = total.bytes_per_second / total.iops
     if abs(actual / fields["request_bytes"] - 1) > 0.01:
         notes.append(
             f"{where}: requests were {actual:.0f} B on average, not {fields['request_bytes']} B"
         )
-    switches = sum(member.job.ctx for member in members)
-    row["cpu_utilisation"] = sum((m.job.usr_cpu + m.job.sys_cpu) / 100 * m.clones for m in members)
+    switches = each * sum(member.job.ctx for member in first)
+    cores = sum((m.job.usr_cpu + m.job.sys_cpu) / 100 * m.clones for m in first)
+    row["cpu_utilisation"] = each * cores
     row["context_switches_per_second"] = switches / total.runtime_seconds
-    row |= _waiting(row, switches / total.requests, where, notes)
-    if alone:
-        row |= _device_counters(file, members, total)
+    if "engine" in fields:
+        row |= _waiting(row, switches / (each * total.requests), where, notes)
+    if alone and each == 1:
+        row |= _device_counters(file, first, total)
     return {name: value for name, value in row.items() if value is not None}, notes
+
+
+def _latency_notes(total: Stats, where: str, *, several: bool) -> list[str]:
+    """What is not known of the latencies."""
+    if total.mean_ns is None:
+        return [f"{where}: latencies were not measured (disable_lat, gtod_reduce)"]
+    if total.doubtful:
+        return [f"{where}: {total.doubtful}"]
+    if several and "p99" not in total.percentiles_ns:
+        need = "percentiles of several jobs or directions need their histograms; left out"
+        return [f"{where}: {need}: run fio with --output-format=json+"]
+    return []
+
+
+def _judgement(members: Sequence[Entry], *, off_law: bool) -> dict[str, str]:
+    """Why a run says nothing certain of one drive, although its figures are right."""
+    drives = set().union(*(member.setup.devices for member in members))
+    reasons = {
+        ReasonCode.PAGE_CACHE: any(member.setup.buffered for member in members),
+        ReasonCode.SEVERAL_DRIVES: len(drives) > 1,
+        ReasonCode.MERGED_JOBS: any(member.merged for member in members),
+        ReasonCode.PARTIAL_OVERLAP: any(member.partial for member in members),
+        ReasonCode.LITTLES_LAW: off_law,
+    }
+    codes = ",".join(code for code, holds in reasons.items() if holds)
+    return {"verdict": Verdict.DOUBTFUL, "verdict_reasons": codes} if codes else {}
 
 
 def _observed(stats: Stats, prefix: str) -> dict[str, float | None]:
@@ -423,28 +391,25 @@ def _observed(stats: Stats, prefix: str) -> dict[str, float | None]:
     }
 
 
-def _littles_law(file: FioFile, member: Entry) -> list[str]:
-    """Ask one job, with its own depth, whether rate, latency and depth agree.
+def _littles_ratio(member: Entry) -> float:
+    """Rate x latency / depth of one job with its own depth; 1 where the law says nothing.
 
     The time of the flushes counts: a job that waits for one has no other request in flight.
+
+    Raises:
+        DataQualityError: It is more than 8 % from 1, and no page cache tells why.
     """
     total = member.total
     flushes = member.job.sync
     timed = not member.setup.fields.get("flush_every_writes") or flushes.total_ios > 0
     if total.mean_ns is None or member.setup.held_back or not timed:
-        return []
+        return 1.0
     flushing = flushes.total_ios * flushes.lat_ns.mean / total.runtime_seconds
     ratio = (total.iops * total.mean_ns + flushing) * 1e-9 / member.in_flight
-    if abs(ratio - 1) > FAIL_ABOVE:
-        raise DataQualityError(littles_message(member.where, ratio))
-    if abs(ratio - 1) > WARN_ABOVE:
-        return [
-            (
-                f"{file.name}, job {member.job.jobname!r}: throughput x mean latency / concurrency "
-                f"= {ratio:.3f}, more than {WARN_ABOVE:.0%} off Little's law"
-            )
-        ]
-    return []
+    if abs(ratio - 1) > FAIL_ABOVE and not member.setup.buffered:
+        message = littles_message(member.where, ratio)
+        raise DataQualityError(message, field="off Little's law by more than 8 %")
+    return ratio
 
 
 def _waiting(

@@ -1,7 +1,8 @@
-"""Finds fio's JSON among files and decodes it, whatever stands around it.
+"""Finds fio's output among files and decodes it, whatever stands around it.
 
-fio prints notes before the JSON; with `--status-interval` it writes one cumulative document after
-the other, of which the last is the whole run; versions before 3 count in microseconds.
+fio prints notes before the JSON; a file may hold several runs; with `--status-interval` a run
+writes one cumulative document after the other, of which the last is the whole run; versions
+before 3 count in microseconds. Terse lines are read into the same documents (`fio_text`).
 
 Several jobs are added up: rates add, means are weighted by completed requests. Percentiles of
 several jobs exist only where every job has its histogram (`bins`, json+): histograms add exactly,
@@ -15,7 +16,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,13 +24,20 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.importers.fio_text import TERSE, printed_options, terse_document
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import Count, NonNegative
 
 _LOOK_BYTES = 64 * 1024
 _MARK = '"fio version"'
+_RUN = re.compile(r'\{\s*"fio version"')
 _OBJECT = re.compile(r"^[ \t]*\{", flags=re.MULTILINE)
 _AGAIN = "run fio again with --output=FILE --output-format=json+"
+_SOURCE_CODE = re.compile(
+    r"\.(c|cc|cpp|go|h|html|ipynb|js|md|pl|py|rb|rs|rst|sh|sql|toml|tsx?|ya?ml)", re.IGNORECASE
+)
+NOT_FIO = "not fio's output"
+"""The reason of a file that is skipped rather than refused."""
 
 Options = Annotated[
     dict[str, str],
@@ -109,15 +117,22 @@ class FioRun(_Part):
     """One document of fio."""
 
     version: str = Field(alias="fio version")
+    timestamp: Count | None = None
     timestamp_ms: Count | None = None
     global_options: Options = Field(default={}, alias="global options")
     jobs: tuple[FioJob, ...]
     disk_util: tuple[DiskUtil, ...] = ()
 
+    @property
+    def ended_seconds(self) -> float | None:
+        """When it was written, in Unix time."""
+        milliseconds = self.timestamp_ms
+        return self.timestamp if milliseconds is None else milliseconds / 1000
+
 
 @dataclass(frozen=True)
 class FioFile:
-    """A decoded file.
+    """A run that was read from a file.
 
     Attributes:
         path: Where it lies.
@@ -125,6 +140,8 @@ class FioFile:
         series: The folder it was found in, relative likewise; None for a file named directly.
         run: The document of the whole run.
         notes: What was unusual about it.
+        host: Which client of a client/server run it is of.
+        options: What fio printed before the run about jobs whose options it does not record.
     """
 
     path: Path
@@ -132,6 +149,8 @@ class FioFile:
     series: str | None
     run: FioRun
     notes: tuple[str, ...]
+    host: str | None = None
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,75 +163,135 @@ class Found:
 
 
 def find_files(paths: Sequence[Path]) -> list[Found]:
-    """List the files to import: those named, and in folders *.json and what holds fio's JSON.
+    """List the files to import: those named, and in folders *.json and what holds fio's output.
 
     Raises:
         InputError: A path does not exist, or a folder holds nothing that could be fio's.
     """
     files: list[Found] = []
     for path in paths:
-        if not path.is_dir():
-            if not path.exists():
-                raise InputError(f"{path}: no such file or folder; check the path")
-            files.append(Found(path, path.name, None))
-            continue
-        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _could_be_fio(p)]
-        if not inside:
+        inside = [file for file in files_in(path) if _could_be_fio(file.path)]
+        if not inside and path.is_dir():
             raise InputError(f"{path}: no fio JSON in this folder; {_AGAIN}")
-        for file in inside:
-            relative = file.relative_to(path)
-            series = path.resolve().name if relative.parent == Path() else str(relative.parent)
-            files.append(Found(file, str(relative), series))
+        files += inside if path.is_dir() else files_in(path)
     return files
 
 
+def files_in(path: Path) -> list[Found]:
+    """Every file of a folder, or the file itself.
+
+    Raises:
+        InputError: It does not exist.
+    """
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError(f"{path}: no such file or folder; check the path")
+        return [Found(path, path.name, None)]
+    listed = []
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            relative = file.relative_to(path)
+            series = path.resolve().name if relative.parent == Path() else str(relative.parent)
+            listed.append(Found(file, str(relative), series))
+    return listed
+
+
 def load(file: Found) -> FioFile:
-    """Decode a file.
+    """Decode a file that holds one run.
 
     Raises:
         DataQualityError: The file is cut off or half written.
         InputError: It is empty, not text, not fio's, or holds several runs.
     """
-    path = file.path
+    runs = load_runs(file)
+    if len(runs) > 1:
+        raise InputError(
+            f"{file.path}: holds {len(runs)} runs, where one is expected; split it into one file "
+            "per run"
+        )
+    return runs[0]
+
+
+def load_runs(file: Found) -> list[FioFile]:
+    """Decode every run in a file, whatever stands around it.
+
+    Documents that one run wrote at intervals (--status-interval) are one run, the last of them.
+    Each client of a client/server run is a run of its own.
+
+    Raises:
+        DataQualityError: The file is cut off or half written.
+        InputError: It is empty, not text, or not fio's.
+    """
+    text = _text(file.path)
+    if _MARK not in text and TERSE.search(text):
+        document = terse_document(text, str(file.path))
+        run = _validate(file.path, document)
+        return [FioFile(file.path, file.name, file.series, run, (), options=printed_options(text))]
+    hosts: dict[str | None, list[FioRun]] = {}
+    for document in _documents(file.path, text):
+        for host, own in _by_host(file.path, document):
+            hosts.setdefault(host, []).append(_validate(file.path, own))
+    begin = _RUN.search(text)
+    options = printed_options(text[: begin.start()] if begin else text)
+    listed: list[FioFile] = []
+    for host, runs in hosts.items():
+        for several in _cumulative(runs):
+            name = file.name if not listed else f"{file.name}#{len(listed) + 1}"
+            count = len(several)
+            notes = [f"{name}: {count} cumulative documents, the last is the run"] * (count > 1)
+            notes += [f"{name}: ran beside {len(hosts) - 1} other hosts"] * (len(hosts) > 1)
+            run_file = FioFile(
+                file.path, name, file.series, several[-1], tuple(notes), host, options
+            )
+            listed.append(run_file)
+    return listed
+
+
+def _text(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8", errors="strict")
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: not text, so not fio's JSON; {_AGAIN}") from None
-    documents = _documents(path, text)
-    runs = [_validate(path, document) for document in documents]
-    last = runs[-1]
-    notes: list[str] = []
-    if len(runs) > 1:
-        _require_cumulative(path, runs)
-        notes.append(f"{file.name}: {len(runs)} cumulative documents, the last is the run")
-    return FioFile(path, file.name, file.series, last, tuple(notes))
+        raise InputError(f"{path}: not text, so not fio's JSON; {_AGAIN}", field=NOT_FIO) from None
+    if not text.strip():
+        raise DataQualityError(
+            f"{path}: empty: fio failed or is still running; {_AGAIN}", field="empty file"
+        )
+    return text
 
 
 def _could_be_fio(path: Path) -> bool:
-    if path.suffix.lower() == ".json":
-        return True
+    return path.suffix.lower() == ".json" or holds_fio(path)
+
+
+def holds_fio(path: Path) -> bool:
+    """Whether a file looks like output of fio: its JSON or its terse lines, not source code."""
+    if _SOURCE_CODE.fullmatch(path.suffix):
+        return False
     try:
         with path.open("rb") as stream:
-            return _MARK.encode() in stream.read(_LOOK_BYTES)
+            head = stream.read(_LOOK_BYTES)
     except OSError:
         return False
+    if _MARK.encode() in head:
+        return True
+    return b"%=" in head and TERSE.search(head.decode(errors="replace")) is not None
 
 
 def _documents(path: Path, text: str) -> list[Any]:
-    """Every JSON object that begins a line; text before and between them is fio talking."""
-    if not text.strip():
-        raise DataQualityError(f"{path}: empty: fio failed or is still running; {_AGAIN}")
+    """Every document of fio, wherever it stands; text before and between them is fio talking."""
     decoder = json.JSONDecoder()
     documents: list[Any] = []
-    place = _next_object(text, 0)
-    while place is not None:
+    begins = _RUN if _RUN.search(text) else _OBJECT
+    match = begins.search(text)
+    while match is not None:
+        place = match.start() if begins is _RUN else match.end() - 1
         try:
             document, end = decoder.raw_decode(text, place)
         except (ValueError, RecursionError) as error:
             if _MARK not in text:
-                raise InputError(f"{path}: not fio's JSON; {_AGAIN}") from None
+                raise InputError(f"{path}: not fio's JSON; {_AGAIN}", field=NOT_FIO) from None
             # a number of thousands of digits, and lists in lists without end, have no place
             at, why = place, str(error)
             if isinstance(error, json.JSONDecodeError):
@@ -220,53 +299,76 @@ def _documents(path: Path, text: str) -> list[Any]:
             line = text.count("\n", 0, at) + 1
             raise DataQualityError(
                 f"{path}, line {line}: the JSON is cut off or damaged ({why}); "
-                f"copy the file again, or {_AGAIN}"
+                f"copy the file again, or {_AGAIN}",
+                field="cut off or damaged",
             ) from None
         documents.append(document)
-        place = _next_object(text, end)
+        match = begins.search(text, end)
     documents = [item for item in documents if isinstance(item, dict) and "fio version" in item]
     if not documents:
-        raise InputError(f"{path}: not fio's JSON (no {_MARK}); {_AGAIN}")
+        raise InputError(f"{path}: not fio's JSON (no {_MARK}); {_AGAIN}", field=NOT_FIO)
     return documents
 
 
-def _next_object(text: str, start: int) -> int | None:
-    """Where the next line that begins with a brace begins."""
-    match = _OBJECT.search(text, start)
-    return None if match is None else match.end() - 1
+def _by_host(path: Path, document: dict[str, Any]) -> list[tuple[str | None, dict[str, Any]]]:
+    """A document for each client of a client/server run; fio's sum of all clients is left out."""
+    if "client_stats" not in document:
+        return [(None, document)]
+    clients: dict[str, list[Any]] = {}
+    listed = document["client_stats"]
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and "hostname" in entry:
+            clients.setdefault(f"{entry['hostname']}:{entry.get('port')}", []).append(entry)
+    if not clients:
+        raise InputError(
+            f"{path}: a client/server run of fio whose clients reported nothing; {_AGAIN}",
+            field="no results of clients",
+        )
+    shared = {name: value for name, value in document.items() if name != "client_stats"}
+    if len(clients) > 1:
+        shared.pop("disk_util", None)  # of all hosts together
+    return [(host, {**shared, "jobs": jobs}) for host, jobs in clients.items()]
 
 
 def _validate(path: Path, document: dict[str, Any]) -> FioRun:
-    if "client_stats" in document:
-        raise InputError(
-            f"{path}: a client/server run of fio (client_stats); import what each host measured"
-        )
     try:
         run = FioRun.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(
-            f"{path}: {place}: {first['msg']}: not what fio writes; {_AGAIN}"
+            f"{path}: {place}: {first['msg']}: not what fio writes; {_AGAIN}",
+            field="not what fio writes",
         ) from None
     if not run.jobs:
-        raise DataQualityError(f"{path}: fio ran no job; {_AGAIN}")
+        raise DataQualityError(f"{path}: fio ran no job; {_AGAIN}", field="no job ran")
     return run
 
 
-def _require_cumulative(path: Path, runs: list[FioRun]) -> None:
-    """Documents of one run name the same jobs and never count backwards."""
+def _cumulative(runs: list[FioRun]) -> list[list[FioRun]]:
+    """Documents of one run together: the same jobs that never count backwards."""
+    groups = [[runs[0]]]
     for earlier, later in pairwise(runs):
-        same = [job.jobname for job in earlier.jobs] == [job.jobname for job in later.jobs] and [
-            job.options for job in earlier.jobs
-        ] == [job.options for job in later.jobs]
-        if not same or any(
-            _total(new) < _total(old) for old, new in zip(earlier.jobs, later.jobs, strict=True)
-        ):
-            raise InputError(
-                f"{path}: holds several runs one after the other, not one cumulative run; "
-                "split it into one file per run"
-            )
+        if _continues(earlier, later):
+            groups[-1].append(later)
+        else:
+            groups.append([later])
+    return groups
+
+
+def _continues(earlier: FioRun, later: FioRun) -> bool:
+    names = [(job.jobname, job.options) for job in earlier.jobs]
+    if names != [(job.jobname, job.options) for job in later.jobs]:
+        return False
+    if any(_total(new) < _total(old) for old, new in zip(earlier.jobs, later.jobs, strict=True)):
+        return False
+    before, after = earlier.ended_seconds, later.ended_seconds
+    elapsed = (earlier.jobs[0].elapsed, later.jobs[0].elapsed)
+    if before is None or after is None or None in elapsed:
+        return True
+    # both are rounded to seconds; another run begins to count its time from zero
+    passed = (elapsed[1] or 0) - (elapsed[0] or 0)
+    return abs(after - before - passed) <= 3 + 0.05 * (after - before)
 
 
 def _total(job: FioJob) -> int:
@@ -301,6 +403,12 @@ class Stats:
     percentiles_ns: Mapping[str, float]
     bins: Mapping[float, int] | None
     doubtful: str | None = None
+
+    def times(self, number: float) -> Stats:
+        """The rates of so many alike; latencies stay."""
+        return replace(
+            self, bytes_per_second=number * self.bytes_per_second, iops=number * self.iops
+        )
 
 
 def direction_stats(direction: Direction) -> Stats:

@@ -81,6 +81,7 @@ class JobSetup:
             per job.
         numjobs: How many clones of the job the options ask for.
         devices: The drives it ran on, as far as the options name any.
+        buffered: Whether the page cache took part, as far as is known.
         notes: What the schema does not hold, or what was not in force.
     """
 
@@ -88,6 +89,7 @@ class JobSetup:
     numjobs: int
     devices: frozenset[str]
     notes: tuple[str, ...] = ()
+    buffered: bool = False
 
     @property
     def held_back(self) -> bool:
@@ -143,10 +145,9 @@ def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
     fields |= _demand(reader, fields)
     if fields["operation"] != "read":
         fields |= _flushes(reader)
-    if not (reader.recorded("direct") or named.get("buffered") == "0") and fields["engine"] not in (
-        "spdk",
-        "io_uring_cmd",
-    ):
+    direct = reader.recorded("direct") or named.get("buffered") == "0"
+    buffered = not direct and fields["engine"] not in ("spdk", "io_uring_cmd")
+    if buffered:
         reader.notes.append("direct=0: the page cache took part, not the drive alone")
     present = [f"{name}={named[name]}" for name in UNRECORDED if name in named]
     if present:
@@ -155,7 +156,8 @@ def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
     if devices and (size := parse_fio_size(reader.text("size"))):
         fields["working_set_bytes"] = float(size)
     known = {name: value for name, value in fields.items() if value is not None}
-    return JobSetup(known, max(1, reader.number("numjobs", 1)), devices, tuple(reader.notes))
+    jobs = max(1, reader.number("numjobs", 1))
+    return JobSetup(known, jobs, devices, tuple(reader.notes), buffered)
 
 
 def _operation(reader: _Reader) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from typing import Any
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.importers import thesis_sensors as sensors
-from iojoule.datasets.importers.fio import Entry, entries, measurement, phases
+from iojoule.datasets.importers.fio import measurement
 from iojoule.datasets.importers.fio_file import FioFile, Found, load
+from iojoule.datasets.importers.fio_jobs import Entry, entries, phases
 from iojoule.datasets.importers.fio_options import parse_fio_time
 from iojoule.datasets.importers.thesis_folder import (
     CONFIG,

@@ -43,6 +43,7 @@ from iojoule.datasets.profile.host import (
     SystemPower,
     carried_over,
 )
+from iojoule.datasets.provenance import keep_other_documents
 from iojoule.datasets.schema import Section, validation_error
 from iojoule.datasets.vocabulary import Operation, Pattern
 
@@ -296,8 +297,10 @@ def write_document(document: Section, path: Path) -> None:
     """Write a document atomically as indented JSON.
 
     Raises:
-        InputError: The folder does not exist or cannot be written.
+        InputError: The folder does not exist or cannot be written, or the file is that of a
+            dataset.
     """
+    keep_other_documents(path, of_dataset=False)
     text = json.dumps(document.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
     try:
         write_text_atomically(path, text)

@@ -382,9 +382,7 @@ def flow_rows(measurements: Sequence[Measurement], host_cores: int) -> dict[str,
             and measurement.at_full_speed
             and not measurement.configuration.power_state
             and measurement.state.device_state not in ("collecting",)
-            and not stands_apart(
-                str(measurement.conditions.session_id or measurement.conditions.series_id or "")
-            )
+            and not stands_apart(str(measurement.conditions.session))
         ]
         if own:
             flow_rows = rows_of(own, host_cores=host_cores)

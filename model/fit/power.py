@@ -130,7 +130,7 @@ def _all_rows(
         ),
         size,
         np.array(
-            [condition.session_id or condition.series_id or "" for condition in conditions],
+            [condition.session for condition in conditions],
             dtype=object,
         ),
     )

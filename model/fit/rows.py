@@ -138,9 +138,7 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         table["completion"].append(completion.value)
         table["submission_polling"].append(bool(chosen.submission_polling))
         table["scheduler"].append((chosen.scheduler or Scheduler.NONE).value)
-        table["session"].append(
-            measurement.conditions.session_id or measurement.conditions.series_id or ""
-        )
+        table["session"].append(measurement.conditions.session)
         table["cores"].append(measurement.conditions.cpu_cores_available or host_cores)
         table["iops"].append(seen.iops if seen.iops else concurrency / latency * 1e9)
         table["mean_ns"].append(by_clock if by_clock else latency)

@@ -81,7 +81,7 @@ def check(measurements: Sequence[Measurement]) -> Checked:
 def named(measurement: Measurement) -> str:
     """A run by what was set and when."""
     chosen = measurement.configuration
-    session = measurement.conditions.session_id or measurement.conditions.series_id
+    session = measurement.conditions.session
     return (
         f"{measurement.workload.pattern} {measurement.workload.operation} "
         f"of {chosen.request_bytes} bytes, depth "
@@ -105,7 +105,7 @@ def _mixed(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
             if value is None:
                 silent += 1
             else:
-                sessions.setdefault(measurement.conditions.session_id or "", set()).add(str(value))
+                sessions.setdefault(measurement.conditions.session, set()).add(str(value))
         for session, values in sessions.items():
             if len(values) > 1:
                 where = f"session {session}" if session else "runs without session_id"
@@ -209,7 +209,7 @@ def repeats(rows: Sequence[Measurement]) -> list[tuple[Measurement, Sitting]]:
             measurement.conditions.cpu_cores_available,
         )
         _, sessions = sittings.setdefault(key, (measurement, {}))
-        sessions.setdefault(measurement.conditions.session_id or "", []).append(
+        sessions.setdefault(measurement.conditions.session, []).append(
             measurement.observations.iops
         )
     return list(sittings.values())

@@ -178,7 +178,7 @@ def _left_out(measurement: Measurement, profile: DeviceProfile) -> str | None:
         return "of more jobs than cores"
     if not (seen.iops or seen.latency_mean_ns):
         return "without a rate"
-    if stands_apart(measurement.conditions.session_id or measurement.conditions.series_id or ""):
+    if stands_apart(measurement.conditions.session):
         return "of sessions that stand apart"
     return None
 

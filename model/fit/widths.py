@@ -259,7 +259,7 @@ def between_sessions(measurements: Sequence[Measurement]) -> Parameter | None:
     """
     cells: dict[tuple[str, str], dict[str, list[float]]] = {}
     for measurement in measurements:
-        session = measurement.conditions.session_id or measurement.conditions.series_id or ""
+        session = measurement.conditions.session
         iops = measurement.observations.iops
         if session.startswith(PUBLISHED) or not iops or not measurement.at_full_speed:
             continue

@@ -15,6 +15,11 @@ import tomlkit
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, parse_summary
 from iojoule.recommender.request import WorkloadProfile, lines_of, read_text
+from iojoule.recommender.workloads.statistics import (
+    STATISTICS,
+    statistics_source,
+    statistics_summary,
+)
 from iojoule.recommender.workloads.trace import (
     EVENT,
     Trace,
@@ -32,6 +37,11 @@ class SourceKind(StrEnum):
     FIO_IOLOG = "fio-iolog"
     BLKPARSE = "blkparse"
     MQSIM_TRACE = "mqsim-trace"
+    IOSTAT = "iostat"
+    SAR = "sar"
+    PG_STAT_IO = "pg_stat_io"
+    PROMETHEUS = "prometheus"
+    SMARTCTL = "smartctl"
     OBSERVED = "observed"
 
 
@@ -49,6 +59,8 @@ def kind_of(text: str, path: Path) -> SourceKind:
     Raises:
         InputError: It is none of `SourceKind`.
     """
+    if (counted := statistics_source(text)) is not None:
+        return SourceKind(counted.value)
     for line in lines_of(text):
         if not line.strip() or line.lstrip()[0] in "#;":
             continue
@@ -70,13 +82,23 @@ def kind_of(text: str, path: Path) -> SourceKind:
 
 
 def summary_of(
-    path: Path, text: str, kind: SourceKind, *, gap_seconds: float = GAP_SECONDS
+    path: Path,
+    text: str,
+    kind: SourceKind,
+    *,
+    gap_seconds: float = GAP_SECONDS,
+    drive: str | None = None,
 ) -> IoSummary:
-    """What a trace, or an observation that was stored, says.
+    """What a trace, counters, or an observation that was stored say.
 
     Raises:
         InputError: A line that is none of its kind; names it.
     """
+    counted = next((each for each in STATISTICS if each.value == kind.value), None)
+    if counted is not None:
+        return statistics_summary(counted, text, str(path), path.stem, drive)
+    if drive is not None:
+        raise InputError(f"{path}: a {kind} is of one drive: leave --drive out", field="drive")
     if kind is SourceKind.OBSERVED:
         return parse_summary(text, str(path))
     trace, notes = _PARSERS[kind](text, str(path))

@@ -41,7 +41,7 @@ def only(dataset: Dataset) -> Measurement:
 
 def complaint(path: Path, kind: type[InputError] = InputError) -> str:
     with pytest.raises(kind) as caught:
-        import_fio([path])
+        import_fio([path], strict=True)
     assert type(caught.value) is kind
     assert str(path) in caught.value.message
     return caught.value.message

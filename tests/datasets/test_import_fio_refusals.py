@@ -11,6 +11,7 @@ import pytest
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.importers.fio import import_fio
+from iojoule.datasets.importers.fio_file import NOT_FIO
 from iojoule.datasets.importers.fio_options import job_setup
 from tests.datasets.fio_runs import RUNS, Document, changed, complaint, document, only
 
@@ -107,10 +108,6 @@ def lose_a_clone(run: Document) -> None:
     run["jobs"][1]["job options"]["numjobs"] = "3"
 
 
-def two_drives(run: Document) -> None:
-    run["jobs"][1]["job options"]["filename"] = "/dev/nvme1n1"
-
-
 def shorten(run: Document) -> None:
     run["jobs"][1]["write"]["runtime"] //= 2
     run["jobs"][1]["job_runtime"] //= 2
@@ -143,7 +140,6 @@ def option(name: str, value: str) -> Callable[[Document], None]:
         ("side_by_side", option("iodepth", "1"), DataQualityError, ("job 'reader'",)),
         ("side_by_side", option("ioengine", "io_uring"), InputError, ("'writer'", "engine")),
         ("side_by_side", option("rate_iops", "9"), InputError, ("'writer'", "demand_operations")),
-        ("side_by_side", two_drives, InputError, ("nvme0, nvme1", "one drive")),
         ("side_by_side", shorten, DataQualityError, ("part of the time", "time_based")),
     ],
 )
@@ -194,13 +190,6 @@ def test_a_cumulative_file_whose_end_is_cut_off_is_refused_too(tmp_path: Path) -
     assert "cut off" in complaint(path, DataQualityError)
 
 
-def test_several_runs_in_one_file_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "two.json"
-    one = (RUNS / "clones.json").read_text()
-    path.write_text(one + (RUNS / "phases.json").read_text())
-    assert "one file per run" in complaint(path)
-
-
 @pytest.mark.parametrize(
     ("content", "kind", "expected"),
     [
@@ -224,7 +213,7 @@ def test_several_runs_in_one_file_are_refused(tmp_path: Path) -> None:
             DataQualityError,
             "error 99999999999",
         ),
-        (b'{"fio version": "fio-3.33", "client_stats": []}', InputError, "client"),
+        (b'{"fio version": "fio-3.33", "client_stats": []}', InputError, "clients"),
     ],
 )
 def test_a_file_that_is_not_fios_is_named_with_the_remedy(
@@ -240,28 +229,29 @@ def test_a_missing_path_and_an_empty_folder(tmp_path: Path) -> None:
     assert "no fio JSON in this folder" in complaint(tmp_path)
 
 
-def test_keep_going_leaves_out_what_is_bad_and_says_so(tmp_path: Path) -> None:
+def test_what_is_bad_is_left_out_and_counted(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     folder.mkdir()
     for name in ("clones", "failed", "phases"):
         (folder / f"{name}.json").write_text((RUNS / f"{name}.json").read_text())
     (folder / "empty.json").write_text("")
+    (folder / "package.json").write_text('{"name": "not fio"}')
     half_bad = document("phases")
     half_bad["jobs"][0]["job options"]["ioengine"] = "mmap"
     (folder / "half.json").write_text(json.dumps(half_bad))
     with pytest.raises(DataQualityError):
-        import_fio([folder])
-    dataset = import_fio([folder], keep_going=True)
+        import_fio([folder], strict=True)
+    dataset = import_fio([folder])
     assert len(dataset) == 1 + 2 + 1
-    skipped = [item for item in dataset.provenance.warnings if item.startswith("skipped: ")]
-    assert [item.split()[1].strip(":,") for item in skipped] == [
-        "empty.json",
-        "failed.json",
-        "half.json",
-    ]
-    assert not any(str(tmp_path) in item for item in skipped)
-    with pytest.raises(InputError, match="nothing could be imported"):
-        import_fio([folder / "empty.json"], keep_going=True)
+    assert {(row.source, row.reason) for row in dataset.provenance.excluded} == {
+        ("empty.json", "empty file"),
+        ("failed.json", "fio reports an error"),
+        ("half.json", "ioengine"),
+        ("package.json", NOT_FIO),
+    }
+    assert not any(str(tmp_path) in item for item in dataset.provenance.warnings)
+    with pytest.raises(DataQualityError, match="empty"):
+        import_fio([folder / "empty.json"])
 
 
 # Options --------------------------------------------------------------------------------------

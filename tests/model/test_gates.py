@@ -96,6 +96,8 @@ def test_contradicting_repeats_are_refused_in_a_session_and_told_between() -> No
         check(twice)
     between = check([*sweep(session_id="a"), run(4096, 1, iops=3e4, session_id="b")])
     assert any("between a and b" in note for note in between.notes)
+    folders = check([*sweep(series_id="a"), run(4096, 1, iops=3e4, series_id="b")])
+    assert any("between a and b" in note for note in folders.notes)
     shaky = check([*sweep(session_id="a"), run(4096, 1, iops=1.4e4, session_id="a")])
     assert any("unsteady" in note and "1.40" in note for note in shaky.notes)
 

@@ -52,14 +52,46 @@ def test_fio_files_become_a_dataset(iojoule, fio_files: Path, tmp_path: Path) ->
 
 def test_what_failed_is_refused_or_named(iojoule, fio_files: Path, tmp_path: Path) -> None:
     paths = (fio_files / "clones.json", fio_files / "failed.json")
-    refused = iojoule("import", "fio", *paths, "-o", tmp_path / "runs")
+    refused = iojoule("import", "fio", *paths, "-o", tmp_path / "runs", "--strict")
     assert refused.code == 8
     assert "failed.json" in refused.err
     assert not list(tmp_path.iterdir())
-    kept = iojoule("import", "fio", *paths, "-o", tmp_path / "runs", "--keep-going")
+    kept = iojoule("import", "fio", *paths, "-o", tmp_path / "runs")
     assert kept.code == 0
-    assert "skipped" in kept.err
+    assert "left out: 1 x fio reports an error" in kept.out
     assert "failed.json" in kept.err
+    assert f"iojoule fit {tmp_path / 'runs'}" in kept.err
+
+
+def test_a_table_of_fields_needs_no_map(iojoule, tmp_path: Path) -> None:
+    table = tmp_path / "own.csv"
+    table.write_text("request_bytes;queue_depth;iops\n4096;1;9000\n4096;4;30000\n")
+    command = ("import", "csv", table, "-o", tmp_path / "out")
+    lacking = iojoule(*command)
+    assert lacking.code == 3
+    assert "operation" in lacking.err
+    assert iojoule(*command, "--set", "operation=read").code == 0
+    assert read_dataset(tmp_path / "out").column("iops").tolist() == [9000, 30000]
+    table.write_text("request_bytes,depth,operation\n4096,1,read\n")
+    foreign = iojoule(*command)
+    assert foreign.code == 3
+    assert "'depth'" in foreign.err
+    assert "schema_version = 1" in foreign.err
+
+
+def test_a_profile_does_not_overwrite_a_dataset(iojoule, fio_files: Path, tmp_path: Path) -> None:
+    name = tmp_path / "x"
+    iojoule("import", "fio", fio_files / "phases.json", "-o", name)
+    before = name.with_suffix(".json").read_text()
+    done = iojoule("fit", name, "-o", name.with_suffix(".json"), "--device", "samsung-980-pro-1tb")
+    assert done.code == 3
+    assert "metadata file" in done.err
+    assert name.with_suffix(".json").read_text() == before
+    other = tmp_path / "profile.json"
+    other.write_text('{"device": "x"}')
+    done = iojoule("import", "fio", fio_files / "phases.json", "-o", tmp_path / "profile")
+    assert done.code == 3
+    assert other.read_text() == '{"device": "x"}'
 
 
 @pytest.mark.parametrize("content", [None, "", '{"fio version": "fio-3.3', "hello", "{}", "[1]"])

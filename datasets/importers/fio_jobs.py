@@ -1,0 +1,303 @@
+"""The jobs of a run of fio: which ran side by side, what each was asked to do, what it achieved.
+
+fio's JSON leaves out switches that were given without a value (`stonewall`, `group_reporting`,
+`hipri`, ...), so what they did is read off the groups, the number of entries and the times.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.importers.fio_file import FioFile, FioJob, Stats, direction_stats, together
+from iojoule.datasets.importers.fio_options import JobSetup, job_setup
+from iojoule.datasets.importers.fio_text import named_options
+from iojoule.datasets.littles_law import WARN_ABOVE
+
+DIRECTIONS = ("read", "write", "mixed")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of fio's `jobs`.
+
+    Attributes:
+        job: What fio wrote.
+        options: Its options and the global ones.
+        setup: What it was asked to do.
+        clones: How many jobs the entry stands for (group_reporting merges them).
+        stats: What it achieved, by direction; `mixed` where fio was told to unify them.
+        where: File and job, for messages.
+        merged: Whether it is one direction of jobs that group_reporting merged.
+        partial: Whether it ran only part of the time of the others.
+    """
+
+    job: FioJob
+    options: Mapping[str, str]
+    setup: JobSetup
+    clones: int
+    stats: Mapping[str, Stats]
+    where: str
+    merged: bool = False
+    partial: bool = False
+
+    def over(self, seconds: float, longest: float) -> Entry:
+        """The same, at the rate of a run that is longer than its own."""
+        stats = {name: item.times(seconds / longest) for name, item in self.stats.items()}
+        return replace(self, stats=stats, partial=True)
+
+    @property
+    def total(self) -> Stats:
+        """All directions together."""
+        return together(list(self.stats.values()))
+
+    @property
+    def in_flight(self) -> int:
+        """Requests the entry may have in flight."""
+        return int(self.clones * self.setup.fields["queue_depth"])
+
+
+def phases(file: FioFile) -> list[list[FioJob]]:
+    """Split a run into what ran one after the other; each part is one measurement.
+
+    Raises:
+        InputError: The file does not tell which jobs ran side by side.
+    """
+    jobs = file.run.jobs
+    parts: list[list[FioJob]] = [[jobs[0]]]
+    unclear = False
+    for before, job in pairwise(jobs):
+        options = options_of(file, job)
+        waits = "wait_for" in job.options and job.options != before.options
+        waits = waits or (job.groupid != before.groupid and _switch(options, "stonewall"))
+        grouped = job.groupid == before.groupid or _switch(options, "new_group")
+        if grouped and not waits:
+            parts[-1].append(job)
+        else:
+            unclear = unclear or not waits
+            parts.append([job])
+    return _timed(file, parts) if unclear else parts
+
+
+def _timed(file: FioFile, parts: list[list[FioJob]]) -> list[list[FioJob]]:
+    """Decide by the clock whether groups ran one after the other (stonewall) or side by side."""
+    seconds = [max(_runtime_ms(job) for job in part) / 1000 for part in parts]
+    starts = [part[0].job_start for part in parts]
+    if all(start is not None for start in starts):
+        known = [start or 0 for start in starts]
+        if all(known[i] + seconds[i] * 950 <= known[i + 1] for i in range(len(parts) - 1)):
+            return parts
+    elapsed = file.run.jobs[0].elapsed or sum(seconds)
+    if elapsed >= 0.95 * sum(seconds):
+        return parts
+    if elapsed <= 1.1 * max(seconds) + 1:
+        return [[job for part in parts for job in part]]
+    names = ", ".join(part[0].jobname for part in parts)
+    raise InputError(
+        f"{file.path}: jobs {names}: the file does not tell which of them ran side by side; write "
+        "stonewall=1 or new_group=1 (with a value, or fio does not record it), or one run a file",
+        field="unclear which jobs ran side by side",
+    )
+
+
+def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
+    """Read the jobs of one measurement.
+
+    Raises:
+        DataQualityError: A job failed, did nothing, or was merged with other jobs.
+        InputError: A job did what a measurement cannot express.
+    """
+    entries: list[Entry] = []
+    families = Counter(family(job) for job in part)
+    for job in part:
+        where = f"{file.path}, job {job.jobname!r}"
+        if job.error:
+            raise DataQualityError(
+                f"{where}: fio reports error {job.error}{_reason(job.error)}; correct the "
+                "job and run it again",
+                field="fio reports an error",
+            )
+        options = options_of(file, job)
+        stats = _stats(job, where)
+        setup = job_setup(options, where) if options else unrecorded_setup(file, stats, where)
+        alone = Entry(job, options, setup, 1, stats, where)
+        clones = _clones(job, setup, families[family(job)], where)
+        merged = _jobs_merged(alone, clones)
+        if merged is None:
+            entries.append(replace(alone, clones=clones))
+        else:
+            entries += _unmerged(alone, merged)
+    return entries
+
+
+def _stats(job: FioJob, where: str) -> dict[str, Stats]:
+    if job.trim.total_ios:
+        raise InputError(f"{where}: trims; only reads and writes can be imported", field="trims")
+    stats = {
+        name: direction_stats(direction)
+        for name in DIRECTIONS
+        if (direction := getattr(job, name)) is not None and direction.total_ios
+    }
+    if "mixed" in stats and len(stats) > 1:  # unified_rw_reporting=both
+        del stats["mixed"]
+    if not stats or not any(item.runtime_seconds and item.iops for item in stats.values()):
+        raise DataQualityError(
+            f"{where}: no request completed in a measurable time (runtime 0); run it for longer",
+            field="no request completed",
+        )
+    return stats
+
+
+def unrecorded_setup(file: FioFile, stats: Mapping[str, Stats], where: str) -> JobSetup:
+    """What a job was asked to do, where neither the file nor the caller has its options.
+
+    A file of bench-fio says mode, depth and jobs in its name. Otherwise the requests have the size
+    that they had in the mean, and as many were in flight as Little's law finds.
+
+    Raises:
+        InputError: The order of the addresses is not known, or no whole number of requests.
+    """
+    name = file.path.name
+    options = dict(named_options(name))
+    total = together(list(stats.values()))
+    size = round(total.bytes_per_second / total.iops)
+    # rates of terse output are whole KiB/s
+    size = round(size / 512) * 512 if abs(size / 512 - round(size / 512)) < 0.01 * size / 512 else 0
+    words = name.lower()
+    if "rw" not in options and not re.search("rand|seq", words):
+        raise InputError(
+            f"{where}: this output ({file.run.version}) does not record the job's options, and "
+            "neither the text before it nor the file's name says whether it is random or "
+            "sequential; write JSON (--output-format=json+), name the file as bench-fio does "
+            "(randread-DEPTH-JOBS), or import a table with a column map",
+            field="options not recorded",
+        )
+    if not size:
+        raise InputError(f"{where}: requests of several sizes", field="several request sizes")
+    both = {"read", "write"} <= stats.keys() or "mixed" in stats
+    mode = options.get("rw") or (
+        ("rand" if "rand" in words else "") + ("rw" if both else next(iter(stats)))
+    )
+    notes = ["options are not recorded: engine and direct are unknown"]
+    if "iodepth" not in options:
+        if total.mean_ns is None:
+            raise InputError(
+                f"{where}: neither depth nor latency is recorded", field="options not recorded"
+            )
+        in_flight = total.iops * total.mean_ns * 1e-9
+        options["iodepth"] = str(max(1, round(in_flight)))
+        notes.append(f"{in_flight:.2f} requests in flight by Little's law, taken for the depth")
+    share = stats["read"].iops / total.iops if {"read", "write"} <= stats.keys() else 0.5
+    options |= {
+        "rw": mode,
+        "bs": str(size),
+        "rwmixread": options.get("rwmixread") or f"{100 * share:.0f}",
+    }
+    known = job_setup(options | {"ioengine": "libaio", "direct": "1"}, where)
+    unknown = ("engine", "completion", "submission_polling", "scheduler")
+    fields = {name: value for name, value in known.fields.items() if name not in unknown}
+    return JobSetup(fields, known.numjobs, frozenset(), tuple(notes))
+
+
+def _clones(job: FioJob, setup: JobSetup, entries_alike: int, where: str) -> int:
+    """How many jobs an entry stands for, by its options."""
+    if entries_alike % setup.numjobs == 0:
+        return 1
+    if entries_alike == 1:
+        return setup.numjobs
+    raise DataQualityError(
+        f"{where}: {entries_alike} entries for numjobs={setup.numjobs}: some jobs are missing; "
+        "run it again",
+        field="jobs are missing",
+    )
+
+
+def _jobs_merged(entry: Entry, clones: int) -> dict[str, int] | None:
+    """Jobs by direction of an entry that group_reporting merged with others; None: it is alone.
+
+    fio writes the options of the first of them alone. The others are known where every request
+    has its size, and Little's law with its depth gives a whole number of jobs in each direction
+    that add up to as many as fio counts.
+
+    Raises:
+        DataQualityError: They cannot be told apart.
+    """
+    job, stats, operation = entry.job, entry.stats, entry.setup.fields["operation"]
+    runtime = _runtime_ms(job)
+    ratio = job.job_runtime / runtime if job.job_runtime and runtime else float(clones)
+    foreign = "mixed" not in (operation, *stats) and bool(stats.keys() - {operation})
+    if not foreign and ratio <= 1.4 * clones:
+        return None
+    number, jobs = round(ratio), {}
+    size, depth = entry.setup.fields["request_bytes"], entry.setup.fields["queue_depth"]
+    for direction, seen in stats.items():
+        in_flight = seen.iops * (seen.mean_ns or 0.0) * 1e-9 / depth
+        jobs[direction] = round(in_flight)
+        alike = abs(seen.bytes_per_second / seen.iops / size - 1) < 0.01
+        if not alike or not jobs[direction] or abs(in_flight / jobs[direction] - 1) > WARN_ABOVE:
+            jobs = {}
+            break
+    held = entry.setup.held_back or entry.setup.fields.get("flush_every_writes")
+    if held or operation not in jobs or number < 2 or sum(jobs.values()) != number:
+        what = (
+            f"asked to {operation}, but did {' and '.join(stats)}"
+            if foreign
+            else f"stands for about {ratio:.0f} jobs where its options say {clones}"
+        )
+        raise DataQualityError(
+            f"{entry.where}: {what}: group_reporting merged it with other jobs, whose options "
+            "are not recorded; run without group_reporting",
+            field="group_reporting merged different jobs",
+        )
+    return jobs
+
+
+def _unmerged(entry: Entry, jobs: Mapping[str, int]) -> list[Entry]:
+    """An entry for each direction of merged jobs."""
+    note = (
+        f"group_reporting merged {sum(jobs.values())} jobs: "
+        f"{' and '.join(f'{count} {name}' for name, count in jobs.items())} by Little's law; the "
+        "options of the first are taken for all"
+    )
+    own: list[Entry] = []
+    for name, count in jobs.items():
+        setup = replace(
+            entry.setup,
+            fields={**entry.setup.fields, "operation": name},
+            notes=(*entry.setup.notes, note) if not own else (),
+        )
+        shared = entry.job.model_copy(
+            update={"ctx": 0, "usr_cpu": 0.0, "sys_cpu": 0.0} if own else {}
+        )
+        stats = {name: entry.stats[name]}
+        own.append(Entry(shared, entry.options, setup, count, stats, entry.where, merged=True))
+    return own
+
+
+def _reason(error: int) -> str:
+    return f" ({os.strerror(error)})" if error in errno.errorcode else ""
+
+
+def options_of(file: FioFile, job: FioJob) -> dict[str, str]:
+    """The options of a job, the global ones included."""
+    recorded = {**file.run.global_options, **job.options}
+    return recorded or dict(file.options.get(job.jobname, {}))
+
+
+def family(job: FioJob) -> tuple[object, ...]:
+    """What clones of one job share."""
+    return (job.jobname, job.groupid, *sorted(job.options.items()))
+
+
+def _switch(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "0") not in ("0", "false")
+
+
+def _runtime_ms(job: FioJob) -> int:
+    return max(part.runtime for part in (job.read, job.write, job.mixed) if part is not None)
