@@ -6,8 +6,9 @@ for the same their clones add up; where they differ, and each states a rate, the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from iojoule.recommender.workloads.sizes import percent_text
 
 JOBS_MAX = 4096
 """As many as fio runs: 3.33 ends with "maximum number of jobs reached"."""
+
+WATCH = "run it and let `iojoule workload observe /dev/X --seconds 60` count what the drive sees"
+"""The way on for a job that says not enough about the drive's load."""
 
 OPTIONS_MAX = 500
 """Of one section; fio 3.33 knows 217 (`fio --cmdhelp=all`)."""
@@ -49,8 +53,9 @@ def sections(text: str, where: str) -> list[Section]:
     jobs: list[Section] = []
     options: dict[str, str] | None = None
     for number, raw in enumerate(lines_of(text), start=1):
-        line = raw.strip()
-        if not line or line[0] in "#;":
+        # fio ends a line at a comment wherever it begins (strip_blank_end in init.c)
+        line = re.split("[;#]", raw, maxsplit=1)[0].strip()
+        if not line:
             continue
         if line.startswith("[") and line.endswith("]"):
             name = line[1:-1]
@@ -297,17 +302,24 @@ def _job(section: Section, where: str) -> _Job:
     direct = section.options.get("direct")
     if direct == "0" or section.options.get("buffered", "0") not in ("0", ""):
         raise InputError(
-            f"{place}: direct=0 goes through the page cache, which a profile of the drive cannot "
-            "express; say direct=1 where the application bypasses it",
+            f"{place}: direct=0 goes through the page cache: which reads it answers, how far it "
+            "reads ahead and how it merges writes depends on the host's memory, so what reaches "
+            f"the drive is not in the job; {WATCH}, or say direct=1 where the application "
+            "bypasses the cache",
             field="direct",
         )
     options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
     # a size that every mode accepts, only to learn the share of reads
-    mode = job_setup(options | {"bs": "4k"}, place).fields
+    try:
+        mode = job_setup(options | {"bs": "4k"}, place).fields
+    except InputError as error:
+        raise InputError(f"{error.message}; otherwise {WATCH}", field=error.field) from None
     shares = {"read": 1.0, "write": 0.0}
     reads = shares.get(mode["operation"], mode.get("read_fraction", 0.5))
     size = one_size(section.options, reads, place)
     setup = job_setup(options | {"bs": str(size.mean_bytes)}, place)
+    if setup.buffered:
+        setup = replace(setup, notes=(*setup.notes, f"to know what reaches the drive, {WATCH}"))
     return _Job(section, setup, size)
 
 

@@ -206,3 +206,15 @@ def test_any_text_is_a_job_file_or_refused(written: str) -> None:
 def test_any_sizes_are_read_or_refused(options: dict[str, str]) -> None:
     with contextlib.suppress(InputError):
         assert one_size(options, 0.5, "job.fio: [a]").mean_bytes > 0
+
+
+@pytest.mark.parametrize("option", ["direct=0", "ioengine=mmap", "rw=randtrim"])
+def test_a_job_that_cannot_be_converted_has_a_way_on(option: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="iojoule workload observe"):
+        from_fio_job(write(tmp_path, f"[a]\nioengine=libaio\ndirect=1\n{option}\n"))
+
+
+def test_a_comment_ends_a_line_as_in_fio(tmp_path: Path) -> None:
+    job = from_fio_job(write(tmp_path, "[a]\ndirect=1\nnumjobs=4\t; threads\nbs=8k # size\n"))
+    assert job.current.jobs == 4
+    assert job.workload.useful_request_bytes == 8192
