@@ -168,14 +168,7 @@ class HostState:
             if before == value:
                 self._now[change] = value
                 return
-            asides = {
-                disturbed_change: value_before
-                for disturbed_change in change.disturbs()
-                if (value_before := _readable_value(disturbed_change)) is not None
-            }
-            # behind them, so that it is put back before them
-            self._before = {**asides, **self._before, change: before}
-            self._write()
+            self._keep(change, before)
         self._now.pop(change, None)
         change.set(value)
         self._now[change] = value
@@ -184,13 +177,12 @@ class HostState:
                 aside.set(wanted)
 
     def remember(self, change: Change) -> None:
-        """Restore its present value at the end, also if only another setting changes it.
+        """Restore its present value at the end, whatever changes it.
 
         Raises as `set`.
         """
         if change not in self._before:
-            self._before[change] = change.get()
-            self._write()
+            self._keep(change, change.get())
 
     def forget(self, change: Change) -> None:
         """Set it again at the next `set`, whatever it was last told: it may have been reset."""
@@ -229,6 +221,16 @@ class HostState:
                 + "; ".join(failed.values())
             )
         self._path.unlink(missing_ok=True)
+
+    def _keep(self, change: Change, before: str) -> None:
+        asides = {
+            disturbed: value
+            for disturbed in change.disturbs()
+            if (value := _readable_value(disturbed)) is not None
+        }
+        # behind them, so that it is put back before them
+        self._before = {**asides, **self._before, change: before}
+        self._write()
 
     def _write(self) -> None:
         content = Journal(

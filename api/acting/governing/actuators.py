@@ -126,6 +126,9 @@ def settings_of(
 class Actuators:
     """Sets the settings of one drive; without a journal nothing is ever set.
 
+    The journal restores what was in force when this was made, also where somebody else changed it
+    before the first switch.
+
     Args:
         drive: Whose settings.
         controller: Its controller; None where it has none.
@@ -158,6 +161,8 @@ class Actuators:
                     f"{drive.device.path}: its power is limited to {present:g} W, where what was "
                     f"measured does not hold; lift the limit: {self._limit.command('0')}"
                 )
+        if state is not None:
+            self._remember(state)
 
     @property
     def can_limit(self) -> bool:
@@ -192,7 +197,6 @@ class Actuators:
             return
         for change, value in self._changes(self.settings[place]):
             if again:
-                self._state.remember(change)
                 self._state.forget(change)
             self._state.set(change, value)
 
@@ -214,8 +218,6 @@ class Actuators:
         refused = self.refused_watts
         if watts is not None and refused is not None and watts < refused * (1.0 + _LIMIT_STEP):
             return
-        if self._power_state is not None:
-            self._state.remember(self._power_state)  # before the limit, so that it is restored last
         value = self._unlimited if watts is None else str(power_word(watts))
         try:
             self._state.set(self._limit, value)
@@ -227,6 +229,14 @@ class Actuators:
         self.limit_watts = watts
         if watts is None:
             self.set(place, again=True)
+
+    def _remember(self, state: HostState) -> None:
+        """Let everything that may be set become again what it is now, whoever changes it."""
+        for setting in self.settings:
+            for change, _ in self._changes(setting):
+                state.remember(change)
+        if self._limit is not None:
+            state.remember(self._limit)  # behind the power state, so that it is put back before
 
     def _changes(self, setting: Setting) -> Iterator[tuple[Change, str]]:
         if setting.power_state is not None and self._power_state is not None:

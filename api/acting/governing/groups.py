@@ -87,6 +87,9 @@ class BestEffortGroup:
             )
         self._before: float | None = None
         self._set: float | None = None
+        if state is not None:
+            for change, _ in self._changes(None):
+                state.remember(change)
 
     def decide(
         self, at_seconds: float, seconds: float, *, is_pressed: bool, of_drive: float

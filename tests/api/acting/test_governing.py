@@ -102,6 +102,17 @@ def test_a_scheduler_is_set_and_restored_through_the_journal(
     assert drive.device.queue("scheduler").read_text() == "mq-deadline"
 
 
+def test_what_was_in_force_at_the_start_is_restored(tmp_path: Path, drive: DriveFacts) -> None:
+    plain, scheduler = replace(drive, controller=None), drive.device.queue("scheduler")
+    scheduler.write_text("none [mq-deadline]\n")
+    settings = settings_of(PROFILE, plain, schedulers=("none",))
+    with HostState("drive", tmp_path / "state") as state:
+        actuators = Actuators(plain, None, settings, state)
+        scheduler.write_text("[none] mq-deadline\n")  # somebody's, before the first switch
+        actuators.set(1)
+    assert scheduler.read_text() == "mq-deadline"
+
+
 def test_forecasts_of_a_shipped_profile() -> None:
     sla = parse_sla("mean latency < 1 ms")
     settings = [Setting(0), Setting(2)]
