@@ -24,6 +24,9 @@ among 2,000 random sets of 2 to 8 groups is 0.5 % at 0.25 scales, 2 % at 0.5, 7.
 Aumann-Shapley price (marginal cost along the ray), to which Shapley values of many small groups
 converge. Where a drive's saturation is stated (`DriveIntervals.saturation`), read and write shares
 are the Shapley values of that law.
+
+Against the joules of a simulated drive, which saturate by direction together and not alike:
+tests/end_to_end/test_fair_shares.py.
 """
 
 from __future__ import annotations

@@ -90,6 +90,7 @@ class Intervals:
         flushes: Commands.
         busy_command_seconds: Time in flight of all reads and writes together, which over the
             length is the mean queue depth (Little's law).
+        write_busy_seconds: That of writes alone.
         in_use_seconds: Time with a request in flight, as the kernel samples it at its ticks: too
             much where requests are short and few.
         problems: Drives without an interval: name, and `reset`, `appeared` or `vanished`.
@@ -107,6 +108,7 @@ class Intervals:
     discards: Floats
     flushes: Floats
     busy_command_seconds: Floats
+    write_busy_seconds: Floats
     in_use_seconds: Floats
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -240,6 +242,7 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
         discards=good[:, _DISCARDS],
         flushes=flushes,
         busy_command_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
+        write_busy_seconds=good[:, _WRITE_MS] / 1e3,
         in_use_seconds=good[:, _BUSY_MS] / 1e3,
         problems=problems,
     )

@@ -8,8 +8,8 @@ bursts. What counters do not give is found as follows.
   one, depth = (mean in flight) / u with u = rate / (full speed at that depth). A drive that has
   requests in flight nearly all the time is busy, though it is slower than its profile says.
 * Random or sequential: both are evaluated, the mean counts, half their distance is uncertainty.
-  What a command takes of it is weighed: a pattern in which the drive would have been done sooner
-  than it was in use is less likely.
+  Who pays how much of it is weighed: a pattern is less likely in which the drive would have been
+  done sooner than it was in use, or in which its commands take another time than they took.
 * How long the drive rests between requests: as if they came at random (Poisson), between the two
   extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
   from interval to interval, so the settle time and the fall asleep are those of one long gap.
@@ -50,7 +50,7 @@ SURELY_IDLE, SURELY_BUSY = 0.5, 0.9
 """Shares of time in use below which the kernel's samples say nothing, and above which they count;
 an assumption."""
 PATTERN_LOG_SD = 0.5
-"""How far the time in use may be from a profile's, as a logarithm; an assumption."""
+"""How far times may be from a profile's, as a logarithm; an assumption."""
 LEAST_LIKELY = 1e-3
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
@@ -70,6 +70,7 @@ class Amounts:
         write_commands: With data, without flushes.
         write_bytes: Of them.
         in_flight_seconds: Time in flight of all commands together.
+        write_in_flight_seconds: That of writes alone.
         in_use_seconds: Time with a command in flight, as the kernel samples it.
     """
 
@@ -79,6 +80,7 @@ class Amounts:
     write_commands: Floats
     write_bytes: Floats
     in_flight_seconds: Floats
+    write_in_flight_seconds: Floats
     in_use_seconds: Floats
 
 
@@ -243,12 +245,11 @@ class DriveModel:
         evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
         likely = np.stack([one.likelihood for one in evaluated])
         likely /= likely.sum(axis=0)
-        parts = {}
+        of_operation = {"read": likely[:, 0], "write": likely[:, 1]}
+        parts, even = {}, np.full(likely[:, 0].shape, 0.5)
         for name in (field.name for field in fields(_Serving)):
             # who pays follows the likelier pattern; for the sum it tells too little
-            weights = (
-                likely if name.endswith(("_seconds", "_joules")) else np.full(likely.shape, 0.5)
-            )
+            weights = of_operation.get(name.partition("_")[0], even)
             parts[name] = (weights * [getattr(one, name) for one in evaluated]).sum(axis=0)
         serving = _Serving(**parts)
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
@@ -259,8 +260,9 @@ class DriveModel:
         # gaps long enough for it, less the wait in each (`model.evaluate.background_work`)
         later, later_sd = self._fold(states, quiet * np.exp(-self._delay * rate), step)
         states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
-        work = serving.read + serving.write
-        awake = np.maximum(serving.watts - serving.idle - work - serving.background, 0.0)
+        room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
+        kept = np.minimum(1.0, room / np.where(work > 0, work, 1.0))
+        awake = np.maximum(room - work, 0.0)
         reads = amounts.read_commands * serving.read_command_seconds
         reads = (reads + amounts.read_bytes * serving.read_byte_seconds) / step
         writes = amounts.write_commands * serving.write_command_seconds
@@ -273,9 +275,9 @@ class DriveModel:
         watts = np.where(unknown, 0.0, awake / (reads + writes))
         return Estimate(
             idle=serving.idle,
-            read=serving.read + share * awake,
-            write=serving.write + (1.0 - share) * awake,
-            background=serving.background + later,
+            read=kept * serving.read + share * awake,
+            write=kept * serving.write + (1.0 - share) * awake,
+            background=kept * serving.background + later,
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
             read_command_joules=serving.read_command_joules + watts * serving.read_command_seconds,
             read_byte_joules=serving.read_byte_joules + watts * serving.read_byte_seconds,
@@ -408,8 +410,27 @@ class DriveModel:
         prediction = self.predictor.predict(frame, only=_DEVICE)
         share = np.minimum(rate / prediction["iops"].value, 1.0)
         later = np.log(np.maximum(used / share, 1.0))
-        likelihood = np.maximum(np.exp(-0.5 * (later / PATTERN_LOG_SD) ** 2), LEAST_LIKELY)
+        away = np.stack([self._away(pattern, amounts, write=write) for write in (False, True)])
+        likelihood = np.exp(-0.5 * (later**2 + away**2) / PATTERN_LOG_SD**2)
+        likelihood = np.maximum(likelihood, LEAST_LIKELY)
         return frame, prediction, np.maximum(share, used), likelihood
+
+    def _away(self, pattern: str, amounts: Amounts, *, write: bool) -> Floats:
+        """How far the time that reads, or writes, took is from a pattern's, as a logarithm.
+
+        It lies between what they take alone and what they take one after the other.
+        """
+        seconds = self._seconds(pattern)
+        if write:
+            alone = amounts.write_commands * seconds[2] + amounts.write_bytes * seconds[3]
+            took = amounts.write_in_flight_seconds
+        else:
+            alone = amounts.read_commands * seconds[0] + amounts.read_bytes * seconds[1]
+            took = amounts.in_flight_seconds - amounts.write_in_flight_seconds
+        known = (alone > 0) & (took > 0)
+        ratio = np.where(known, took, 1.0) / np.where(known, alone, 1.0)
+        in_turn = np.maximum(amounts.in_flight_seconds / amounts.seconds, 1.0)
+        return np.asarray(np.log(np.maximum(np.maximum(ratio / in_turn, 1.0 / ratio), 1.0)))
 
     def _gap(self, at: idle_gaps.Levels, amounts: Amounts, busy: Floats) -> tuple[Floats, Floats]:
         """Mean watts between requests, and the sd of not knowing how these come."""
@@ -476,8 +497,9 @@ SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRI
 class _Serving:
     """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
 
-    `likelihood` is that of the time in use, `read_command_seconds` and the like what one takes
-    alone, `read_command_joules` and the like what one takes beside keeping the drive awake.
+    `likelihood`, shape (2, n), is that of the times that reads and writes took,
+    `read_command_seconds` and the like what one takes alone, `read_command_joules` and the like
+    what one takes beside keeping the drive awake.
     """
 
     watts: Floats

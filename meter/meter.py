@@ -333,5 +333,6 @@ def _amounts(intervals: Intervals, rows: list[int]) -> Amounts:
         of(intervals.write_commands),
         of(intervals.write_bytes),
         of(intervals.busy_command_seconds),
+        of(intervals.write_busy_seconds),
         of(intervals.in_use_seconds),
     )

@@ -38,6 +38,7 @@ def amounts(
         each(writes),
         each(writes * size),
         each(in_flight * seconds),
+        each(in_flight * seconds * writes / max(reads + writes, 1.0)),
         each(0.0),
     )
 

@@ -267,11 +267,12 @@ class Forecaster:
         """
         rate, size = load.requests_per_second, load.request_bytes
         if rate <= LEAST_RATE:
-            amounts = Amounts(_SECOND, *(np.zeros(1) for _ in range(6)))
+            amounts = Amounts(_SECOND, *(np.zeros(1) for _ in range(7)))
         else:
             read, written = rate * load.read_fraction, rate * (1.0 - load.read_fraction)
             waiting = min(rate * latency_ns * 1e-9, float(self._concurrency))
-            parts = (read, read * size, written, written * size, waiting, 0.0)
+            of_writes = waiting * (1.0 - load.read_fraction)
+            parts = (read, read * size, written, written * size, waiting, of_writes, 0.0)
             amounts = Amounts(_SECOND, *(np.array([part]) for part in parts))
         model = self._drives[setting.power_state or 0]
         estimate = model.step(amounts, States.fresh(1))

@@ -378,6 +378,7 @@ class Governor:
                         intervals.write_commands,
                         intervals.write_bytes,
                         intervals.busy_command_seconds,
+                        intervals.write_busy_seconds,
                         intervals.in_use_seconds,
                     )
                 ),
