@@ -161,15 +161,15 @@ def test_what_if_changes_the_drive(page: Page) -> None:
 
 def test_a_preset_is_recommended_in_three_clicks(page: Page) -> None:
     first_question(page, "/")
-    page.get_by_label("Preset").select_option("ycsb-c")
-    expect(page.locator("#headline")).to_contain_text("Lowest expected")
+    page.get_by_label("Kind").select_option("ycsb-c")
+    expect(page.locator("#headline")).to_contain_text("Best configuration")
     answered(page)
     assert asked(page)["name"] == "ycsb-c"
 
 
 def test_the_first_question_has_a_saving(page: Page) -> None:
     first_question(page, "/")
-    expect(page.locator(".verdict")).to_contain_text("expected")
+    expect(page.locator("#headline")).to_contain_text("expected")
     expect(page.locator(".headline .saving")).to_be_visible()
 
 
@@ -197,7 +197,7 @@ def test_a_bound_nobody_can_keep_shows_the_nearest_misses(page: Page) -> None:
     first_question(page)
     page.get_by_role("slider", name="p99 latency at most").press("Home")
     expect(page.locator("#headline")).to_have_text("No configuration keeps this SLA")
-    expect(page.locator(".headline li").first).to_contain_text("latency_p99_ns_max by")
+    expect(page.locator(".headline .facts")).to_contain_text("p99 latency")
 
 
 def test_a_fio_job_file_becomes_the_workload(page: Page) -> None:
@@ -228,7 +228,7 @@ def test_a_link_asks_the_same_again(page: Page, context: BrowserContext) -> None
     first_question(page)
     page.get_by_label("Queue depth").fill("32")
     page.get_by_label("Queue depth").blur()
-    expect(page.locator(".headline .hint")).to_contain_text("depth 32")
+    expect(page.locator(".headline .now")).to_contain_text("depth 32")
     other = context.new_page()
     other.goto(link(page))
     answered(other)
@@ -248,7 +248,7 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
                 " || document.activeElement.textContent"
             )
         )
-    wanted = {"Skip to the content", "Drives", "Model", "Preset", "p99 latency at most"}
+    wanted = {"Skip to the content", "Drives", "Model", "Kind", "p99 latency at most"}
     assert wanted <= reached
     assert any(one.startswith("recommended: ") for one in reached if one)
     assert any(one.startswith("Copy ") for one in reached if one)

@@ -127,15 +127,25 @@ function inWords(field: string): string {
   return parts.slice(-2).join(", ").replaceAll("_", " ");
 }
 
+/** A message without the path of the field at its beginning. */
+function withoutPath(detail: string): string {
+  return detail.replace(/^[a-z_0-9./]+: /, "");
+}
+
+/** What an error says about fields of the request. */
+export function fieldsOf(error: unknown): readonly Schemas["FieldProblem"][] {
+  if (!(error instanceof ProblemError)) return [];
+  return (error.problem.errors ?? []).map((one) => ({
+    field: one.field,
+    detail: withoutPath(one.detail),
+  }));
+}
+
 /** An error as a reader can use it. */
 export function explain(error: unknown): string {
   if (error instanceof ProblemError) {
     const { field } = error.problem;
-    if (!field) return error.message;
-    const text = error.message.startsWith(`${field}: `)
-      ? error.message.slice(field.length + 2)
-      : error.message;
-    return `${inWords(field)}: ${text}`;
+    return field ? `${inWords(field)}: ${withoutPath(error.message)}` : error.message;
   }
   if (error instanceof TypeError) return "the service cannot be reached; is it still running?";
   return String(error);

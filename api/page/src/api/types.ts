@@ -5,7 +5,8 @@ type Schemas = components["schemas"];
 
 export type Answer = Schemas["RecommendationAnswer"];
 export type Row = Schemas["Row"];
-export type Shortfall = Schemas["Shortfall"];
+export type Summary = Schemas["Summary"];
+export type FieldProblem = Schemas["FieldProblem"];
 export type Estimate = Schemas["Estimate"];
 export type Evidence = Schemas["Evidence"];
 export type Configuration = Schemas["Configuration"];

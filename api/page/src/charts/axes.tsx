@@ -1,6 +1,7 @@
 // The frame of a chart: scales, ticks with their grid, and titles.
 import { extent } from "d3-array";
 import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from "d3-scale";
+import { useEffect, useState } from "preact/hooks";
 
 export type Scale = ScaleContinuousNumeric<number, number>;
 
@@ -22,6 +23,22 @@ export interface Frame {
 
 export const FRAME: Frame = { width: 640, height: 400, left: 84, right: 16, top: 14, bottom: 46 };
 
+/** Letters keep their size on a phone, so its drawings are narrower. */
+const NARROW: Frame = { ...FRAME, width: 380, height: 330, left: 62, right: 12 };
+const PHONE = "(max-width: 600px)";
+
+/** The frame of a drawing in a window of this width. */
+export function useFrame(): Frame {
+  const [narrow, setNarrow] = useState(() => matchMedia(PHONE).matches);
+  useEffect(() => {
+    const query = matchMedia(PHONE);
+    const look = () => setNarrow(query.matches);
+    query.addEventListener("change", look);
+    return () => query.removeEventListener("change", look);
+  }, []);
+  return narrow ? NARROW : FRAME;
+}
+
 /** A scale over values with some room at both ends, but none below a zero that nothing crosses. */
 export function scaleOver(values: number[], range: [number, number], log = false): Scale {
   const usable = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
@@ -42,9 +59,16 @@ export function scaleOver(values: number[], range: [number, number], log = false
 function ticks(scale: Scale, count: number): number[] {
   const all = scale.ticks(count);
   if (!("base" in scale)) return all;
+  const [low = 1, high = 1] = scale.domain();
+  if (high / low < 8) return evenly(low, high, count);
   const round = all.filter((value) => "125".includes(value.toExponential().charAt(0)));
   const powers = round.filter((value) => value.toExponential().startsWith("1"));
   return powers.length > 3 ? powers : round;
+}
+
+/** Round values over less than a power of ten. */
+function evenly(low: number, high: number, count: number): number[] {
+  return scaleLinear().domain([low, high]).ticks(count);
 }
 
 interface AxesProps {
@@ -60,7 +84,7 @@ export function Axes({ frame, x, y, xAxis, yAxis }: AxesProps) {
   const floor = frame.height - frame.bottom;
   return (
     <g class="axes" aria-hidden="true">
-      {(xAxis.at ?? ticks(x, 6)).map((value) => (
+      {(xAxis.at ?? ticks(x, frame.width < 500 ? 4 : 6)).map((value) => (
         <g key={value} transform={`translate(${x(value)},0)`}>
           <line y1={frame.top} y2={floor} class="grid" />
           <text y={floor + 18} text-anchor="middle">

@@ -22,9 +22,24 @@ const SHAPES: Record<Evidence, SymbolType> = {
   assumed: symbolWye,
 };
 
+const MEANINGS: Record<Evidence, string> = {
+  measured: "at this configuration",
+  interpolated: "between measurements",
+  extrapolated: "beyond measurements",
+  simulated: "from the simulator",
+  published: "from a publication",
+  datasheet: "from a data sheet",
+  assumed: "without a source",
+};
+
 /** The outline of a marker of so many square pixels. */
 export function marker(evidence: Evidence, area = 64): string {
   return symbol(SHAPES[evidence], area)() ?? "";
+}
+
+/** Whether the value rests on measurements of this drive at or around this configuration. */
+export function isMeasured(evidence: Evidence): boolean {
+  return evidence === "measured" || evidence === "interpolated";
 }
 
 /** What each shape stands for, of the kinds that are there. */
@@ -35,9 +50,9 @@ export function EvidenceLegend({ kinds }: { kinds: Evidence[] }) {
       {shown.map((kind) => (
         <li key={kind}>
           <svg width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true">
-            <path d={marker(kind, 48)} class="marker" />
+            <path d={marker(kind, 48)} class={isMeasured(kind) ? "marker" : "marker outlined"} />
           </svg>
-          {kind}
+          {kind}: {MEANINGS[kind]}
         </li>
       ))}
     </ul>

@@ -6,6 +6,7 @@ import { Trouble, useResource } from "../parts/loading";
 import { Table } from "../parts/table";
 import { address } from "../router";
 import { ModelCard } from "./model_card";
+import { factText } from "./models";
 import { PowerChart } from "./power_chart";
 import { SaturationChart } from "./saturation_chart";
 
@@ -101,8 +102,7 @@ function Facts({ drive }: { drive: DeviceDetail }) {
           <tr key={JSON.stringify(fact)}>
             <th scope="row">{fact.metric.replaceAll("_", " ")}</th>
             <td>
-              {String(fact.value)}{" "}
-              {["text", "count", "fraction"].includes(fact.unit) ? "" : fact.unit}
+              {factText(fact)}
               {fact.note && <small>{fact.note}</small>}
             </td>
             <td>{fact.source}</td>

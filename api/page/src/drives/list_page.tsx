@@ -1,18 +1,21 @@
 // Every SSD model that is known: searched, filtered, sorted, and compared.
 import { useEffect, useState } from "preact/hooks";
-import type { DeviceSummary } from "../api/types";
+import { explain, get, isSuperseded } from "../api/client";
+import type { DeviceDetail, DeviceSummary } from "../api/types";
 import { Link } from "../app";
 import { Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 import { Table } from "../parts/table";
 import { address, remember } from "../router";
+import { factText } from "./models";
 
 const ORDERS = [
+  ["", "measured first"],
   ["model", "model"],
   ["drive_class", "class"],
   ["interface", "interface"],
-  ["measured", "measured first"],
 ] as const;
+const SHORT = 30;
 const MOST = 4;
 
 /** The catalogue, with what a profile answers for each model; its state is in the address. */
@@ -26,6 +29,7 @@ export function DrivesPage({ query }: { query: URLSearchParams }) {
   useEffect(() => remember(state), [state]);
   const devices = value?.devices ?? [];
   const shown = select(devices, state);
+  const listed = state.all ? shown : shown.slice(0, SHORT);
   const chosen = (state.compare ?? "").split(",").filter(Boolean);
   const compared = devices.filter((one) => chosen.includes(one.id));
   const kinds = (name: "drive_class" | "interface") =>
@@ -71,7 +75,7 @@ export function DrivesPage({ query }: { query: URLSearchParams }) {
         />
         <Select
           label="Sort by"
-          value={state.sort ?? "model"}
+          value={state.sort ?? ""}
           choices={ORDERS}
           onChange={(to) => set("sort", to)}
         />
@@ -82,7 +86,7 @@ export function DrivesPage({ query }: { query: URLSearchParams }) {
       </p>
       {value && (
         <Table heads={["Compare", "Model", "Class", "Interface", "Performance", "Power"]}>
-          {shown.map((one) => (
+          {listed.map((one) => (
             <tr key={one.id}>
               <td>
                 <input
@@ -112,6 +116,13 @@ export function DrivesPage({ query }: { query: URLSearchParams }) {
           ))}
         </Table>
       )}
+      {listed.length < shown.length && (
+        <p>
+          <button type="button" onClick={() => set("all", "1")}>
+            Show all {shown.length} models
+          </button>
+        </p>
+      )}
     </section>
   );
 }
@@ -134,7 +145,7 @@ function select(devices: DeviceSummary[], state: Record<string, string>): Device
       (!state.known || (one.performance || one.power) === (state.known === "measured")),
   );
   const key = (one: DeviceSummary) => {
-    if (state.sort === "measured") return `${2 - Number(one.performance) - Number(one.power)}`;
+    if (!state.sort) return `${2 - Number(one.performance) - Number(one.power)}`;
     return state.sort === "drive_class" || state.sort === "interface" ? one[state.sort] : "";
   };
   return found.sort(
@@ -142,18 +153,44 @@ function select(devices: DeviceSummary[], state: Record<string, string>): Device
   );
 }
 
+/** What the catalogue states of the chosen models, with its source on request. */
 function Comparison({ devices }: { devices: DeviceSummary[] }) {
+  const [details, setDetails] = useState<DeviceDetail[]>([]);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const ids = devices.map((one) => one.id).join();
+  useEffect(() => {
+    const control = new AbortController();
+    setDetails([]); // facts of other models
+    Promise.all(
+      ids
+        .split(",")
+        .map((id) => get<DeviceDetail>(`/devices/${encodeURIComponent(id)}`, control.signal)),
+    )
+      .then((found) => {
+        setDetails(found);
+        setTrouble(null);
+      })
+      .catch((error: unknown) => {
+        if (!isSuperseded(error)) setTrouble(explain(error));
+      });
+    return () => control.abort();
+  }, [ids]);
   const rows: [string, (one: DeviceSummary) => string][] = [
     ["Vendor", (one) => one.vendor],
     ["Class", (one) => one.drive_class],
     ["Interface", (one) => one.interface],
     ["Performance", (one) => known(one.performance)],
     ["Power", (one) => known(one.power)],
-    ["Profile version", (one) => one.profile_version ?? "none"],
   ];
+  const states = (metric: string) =>
+    details.map((one) => one.facts.find((fact) => fact.metric === metric));
+  const metrics = [...new Set(details.flatMap((one) => one.facts.map((fact) => fact.metric)))]
+    .map((metric) => [metric, states(metric)] as const)
+    .sort((one, other) => count(other[1]) - count(one[1]) || one[0].localeCompare(other[0]));
   return (
     <section aria-labelledby="comparison">
       <h2 id="comparison">Comparison</h2>
+      {trouble && <Trouble text={trouble} />}
       <Table heads={["Property", ...devices.map((one) => one.model)]}>
         {rows.map(([name, of]) => (
           <tr key={name}>
@@ -163,7 +200,21 @@ function Comparison({ devices }: { devices: DeviceSummary[] }) {
             ))}
           </tr>
         ))}
+        {metrics.map(([metric, facts]) => (
+          <tr key={metric}>
+            <th scope="row">{metric.replaceAll("_", " ")}</th>
+            {facts.map((fact, at) => (
+              <td key={devices[at]?.id} title={fact?.source ?? ""}>
+                {fact ? factText(fact) : "not stated"}
+              </td>
+            ))}
+          </tr>
+        ))}
       </Table>
     </section>
   );
+}
+
+function count(facts: readonly unknown[]): number {
+  return facts.filter(Boolean).length;
 }

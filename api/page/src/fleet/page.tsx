@@ -1,103 +1,227 @@
 // Many drives under one budget: what each budget buys, and who does what under one of them.
 import { line } from "d3-shape";
-import { useEffect, useState } from "preact/hooks";
-import { explain, get, post, postPage } from "../api/client";
-import type { FleetAnswer, FrontierAnswer } from "../api/types";
-import { FRAME, scaleOver } from "../charts/axes";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { explain, fieldsOf, get, post, postPage } from "../api/client";
+import type { DeviceSummary, FieldProblem, FleetAnswer, FrontierAnswer } from "../api/types";
+import { scaleOver, useFrame } from "../charts/axes";
 import { Plot } from "../charts/plot";
 import { TakeAlong } from "../charts/take_along";
 import { quantity } from "../format";
-import { Trouble } from "../parts/loading";
-import { fileName, SaveFile } from "../parts/save";
+import { NumberField, Problems } from "../parts/field";
+import { Trouble, useResource } from "../parts/loading";
+import { fileName, SaveFile, save } from "../parts/save";
+import { Sheet } from "../parts/sheet";
 import { Table } from "../parts/table";
 import { describe } from "../recommend/configuration";
-import { remember } from "../router";
+import { advance, remember } from "../router";
+import {
+  CLASS_COLUMNS,
+  DOMAIN_COLUMNS,
+  driveColumns,
+  EMPTY,
+  EMPTY_CLASS,
+  EMPTY_DOMAIN,
+  EMPTY_DRIVES,
+  type Fleet,
+  fleetOf,
+  toAddress,
+} from "./document";
 
 interface Example {
   paths: {
     "/fleet/plan": {
       post: {
         requestBody: {
-          content: Record<string, { examples: Record<string, { value: { fleet: unknown } }> }>;
+          content: Record<string, { examples: Record<string, { value: { fleet: Fleet } }> }>;
         };
       };
     };
   };
 }
 
-/** The budget curve of a fleet, and its plan. */
+interface Planned {
+  frontier: FrontierAnswer;
+  plan: FleetAnswer;
+  fleet: Fleet;
+}
+
+/** A fleet in three tables; its budget curve and its plan. */
 export function FleetPage({ query }: { query: URLSearchParams }) {
-  const [text, setText] = useState(query.get("fleet") ?? "");
-  const [frontier, setFrontier] = useState<FrontierAnswer | null>(null);
-  const [plan, setPlan] = useState<FleetAnswer | null>(null);
-  const [asked, setAsked] = useState<unknown>(null);
-  const [trouble, setTrouble] = useState<string | null>(null);
+  const [linked] = useState(() => {
+    const json = query.get("fleet");
+    return json === null ? { fleet: EMPTY, trouble: null } : fleetOf(json);
+  });
+  const [fleet, setFleet] = useState<Fleet>(linked.fleet ?? EMPTY);
+  const [planned, setPlanned] = useState<Planned | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(
+    linked.trouble && `The fleet in this address cannot be read: ${linked.trouble}.`,
+  );
+  const [problems, setProblems] = useState<readonly FieldProblem[]>([]);
   const [busy, setBusy] = useState(false);
-  useEffect(() => remember(text.trim() ? { fleet: text } : {}), [text]);
+  const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
+  const newest = useRef(0);
+  const inAddress = toAddress(fleet, false);
+  const change = (part: Partial<Fleet>) => {
+    const now = { ...fleet, ...part };
+    newest.current += 1; // a plan that is under way is one of another fleet
+    setBusy(false);
+    setFleet(now);
+    setPlanned(null);
+    setTrouble(null);
+    setProblems([]);
+    const to = toAddress(now, false);
+    if (to) remember(to);
+  };
+  const ask = async () => {
+    newest.current += 1;
+    const mine = newest.current;
+    setBusy(true);
+    setPlanned(null);
+    try {
+      const frontier = await post<FrontierAnswer>("/fleet/frontier", { fleet });
+      const plan = await post<FleetAnswer>("/fleet/plan", { fleet });
+      if (mine !== newest.current) return;
+      setPlanned({ frontier, plan, fleet });
+      setTrouble(null);
+      setProblems([]);
+    } catch (error) {
+      if (mine !== newest.current) return;
+      setTrouble(explain(error));
+      setProblems(fieldsOf(error));
+    }
+    setBusy(false);
+  };
+  useEffect(() => {
+    if (query.has("planned") && linked.fleet) void ask();
+  }, []);
+  const begin = () => {
+    const to = toAddress(fleet, true);
+    if (to) advance(to);
+    void ask();
+  };
   const example = async () => {
     const { paths } = await get<Example>("/openapi.json");
     const body = Object.values(paths["/fleet/plan"].post.requestBody.content)[0];
     const value = Object.values(body?.examples ?? {})[0]?.value;
-    setText(JSON.stringify(value?.fleet, null, 1));
+    if (value) change(value.fleet);
   };
-  const ask = async () => {
-    setBusy(true);
-    try {
-      const fleet: unknown = JSON.parse(text);
-      setFrontier(await post<FrontierAnswer>("/fleet/frontier", { fleet }));
-      setPlan(await post<FleetAnswer>("/fleet/plan", { fleet }));
-      setAsked({ fleet });
-      setTrouble(null);
-    } catch (error) {
-      setTrouble(error instanceof SyntaxError ? `no valid JSON: ${error.message}` : explain(error));
-    } finally {
-      setBusy(false);
-    }
+  const open = async (file: File | undefined) => {
+    if (!file) return;
+    const found = fleetOf(await file.text());
+    if (found.fleet) change(found.fleet);
+    else setTrouble(`${file.name} is no saved fleet: ${found.trouble}.`);
   };
+  const ids = (devices.value?.devices ?? []).map((one) => one.id);
   return (
     <section>
       <h1>Fleet</h1>
-      <p class="field-wide">
-        <label for="fleet">The fleet: power domains, drives, classes of work (JSON)</label>
-        <textarea
-          id="fleet"
-          rows={12}
-          spellcheck={false}
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </p>
       <p>
+        Which drives should serve which work under a power limit? State where power comes from, what
+        drives there are, and what they serve. Rows can be pasted from a spreadsheet.
+      </p>
+      <p class="actions">
         <button type="button" onClick={example}>
           Take an example
         </button>{" "}
-        <button type="button" onClick={ask} disabled={busy || text.trim() === ""}>
-          {busy ? "Planning" : "Plan"}
-        </button>
+        <button
+          type="button"
+          onClick={() =>
+            save(fileName(fleet.name ?? "fleet", "json"), JSON.stringify(fleet, null, 2))
+          }
+        >
+          Save the fleet
+        </button>{" "}
+        <label>
+          Open a saved fleet{" "}
+          <input
+            type="file"
+            accept=".json"
+            onChange={(event) => open(event.currentTarget.files?.[0])}
+          />
+        </label>
       </p>
       {trouble && <Trouble text={trouble} />}
-      {plan && (
-        <p>
-          <SaveFile
-            label="Save the plan's report"
-            name={fileName(`the plan of ${frontier?.fleet}`, "html")}
-            file={() => postPage("/fleet/plan", asked)}
-          />{" "}
-          <SaveFile
-            label="Save the budgets' report"
-            name={fileName(`the budgets of ${frontier?.fleet}`, "html")}
-            file={() => postPage("/fleet/frontier", asked)}
+      <Problems.Provider value={problems}>
+        <form
+          aria-label="The fleet"
+          onSubmit={(event) => {
+            event.preventDefault();
+            begin();
+          }}
+        >
+          <Sheet
+            name="domains"
+            title="Power domains"
+            columns={DOMAIN_COLUMNS}
+            rows={fleet.domains}
+            empty={EMPTY_DOMAIN}
+            onChange={(domains) => change({ domains } as Partial<Fleet>)}
           />
-        </p>
-      )}
-      {frontier && <BudgetCurve frontier={frontier} />}
-      {plan && <PlanTable plan={plan} />}
+          <Sheet
+            name="drives"
+            title="Drives"
+            columns={driveColumns(fleet, ids)}
+            rows={fleet.drives}
+            empty={EMPTY_DRIVES}
+            onChange={(drives) => change({ drives } as Partial<Fleet>)}
+          />
+          <Sheet
+            name="classes"
+            title="Classes of work"
+            columns={CLASS_COLUMNS}
+            rows={fleet.classes}
+            empty={EMPTY_CLASS}
+            onChange={(classes) => change({ classes } as Partial<Fleet>)}
+          />
+          <NumberField
+            label="Budget, W"
+            name="watts"
+            min={1}
+            value={fleet.budgets?.[0]?.watts}
+            onChange={(watts) =>
+              change({ budgets: watts === null ? [] : [{ seconds: 0, watts }] } as Partial<Fleet>)
+            }
+          />
+          <p class="hint">Without a budget only the limits of the domains hold.</p>
+          {!inAddress && (
+            <p class="hint">This fleet is too large for an address: save it to keep it.</p>
+          )}
+          <button type="submit" class="primary" disabled={busy}>
+            {busy ? "Planning" : "Plan"}
+          </button>
+        </form>
+      </Problems.Provider>
+      <div aria-live="polite" aria-busy={busy}>
+        {busy && <progress aria-label="planning" />}
+        {planned && <PlanView {...planned} />}
+      </div>
     </section>
   );
 }
 
+function PlanView({ frontier, plan, fleet }: Planned) {
+  return (
+    <>
+      <p class="actions">
+        <SaveFile
+          label="Save the plan's report"
+          name={fileName(`the plan of ${frontier.fleet}`, "html")}
+          file={() => postPage("/fleet/plan", { fleet })}
+        />{" "}
+        <SaveFile
+          label="Save the budgets' report"
+          name={fileName(`the budgets of ${frontier.fleet}`, "html")}
+          file={() => postPage("/fleet/frontier", { fleet })}
+        />
+      </p>
+      <PlanTable plan={plan} />
+      <BudgetCurve frontier={frontier} />
+    </>
+  );
+}
+
 function BudgetCurve({ frontier }: { frontier: FrontierAnswer }) {
-  const frame = FRAME;
+  const frame = useFrame();
   const { points } = frontier;
   const x = scaleOver(
     points.map((point) => point.budget_watts),

@@ -6,7 +6,7 @@ import type { JobStatus } from "../api/types";
 import { Trouble } from "../parts/loading";
 import { fileName, SaveFile } from "../parts/save";
 import { Table } from "../parts/table";
-import { ENDED, useLive } from "./live";
+import { ENDED, type Seen, useLive, useLog } from "./live";
 import { NewJobs } from "./new_jobs";
 
 /** The newest jobs, followed as they go on. */
@@ -25,6 +25,7 @@ export function JobsPage() {
   return (
     <section>
       <h1>Jobs</h1>
+      <p>Jobs run in the service: this page can be left, and shows them again.</p>
       <NewJobs onStarted={load} />
       {trouble && <Trouble text={trouble} />}
       {jobs?.length === 0 && <p>Nothing was started yet.</p>}
@@ -42,6 +43,7 @@ export function JobsPage() {
 function JobRow({ first }: { first: JobStatus }) {
   const job = useLive(first);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const log = useLog(job);
   const over = ENDED.has(job.state);
   const cancel = () => {
     post<JobStatus>(`${job.url}/cancel`, {}).catch((error: unknown) => setTrouble(explain(error)));
@@ -56,6 +58,7 @@ function JobRow({ first }: { first: JobStatus }) {
         {job.attempt > 1 ? `, attempt ${job.attempt}` : ""}
         {job.error && <Trouble text={job.error.detail} />}
         {trouble && <Trouble text={trouble} />}
+        <Details job={job} log={log} />
       </td>
       <td>
         <progress max={1} value={job.progress} aria-label={`progress of ${job.kind} ${job.id}`} />
@@ -73,6 +76,27 @@ function JobRow({ first }: { first: JobStatus }) {
         )}
       </td>
     </tr>
+  );
+}
+
+function Details({ job, log }: { job: JobStatus; log: Seen[] }) {
+  const time = (text: string | null) => (text ? new Date(text).toLocaleString() : "not yet");
+  return (
+    <details class="table">
+      <summary>Log</summary>
+      <p class="hint">
+        created {time(job.created_at)}, started {time(job.started_at)}, finished{" "}
+        {time(job.finished_at)}
+      </p>
+      <ol class="log">
+        {log.map((one) => (
+          <li key={`${one.at.getTime()} ${one.text}`}>
+            <small>{one.at.toLocaleTimeString()}</small> {one.text}
+          </li>
+        ))}
+      </ol>
+      <pre tabIndex={0}>{JSON.stringify(job.request, null, 1)}</pre>
+    </details>
   );
 }
 

@@ -6,6 +6,22 @@ import type { JobStatus } from "../api/types";
 export const ENDED: ReadonlySet<string> = new Set(["done", "failed", "cancelled"]);
 const NAMES = ["queued", "running", ...ENDED];
 
+/** A change of a job, as it was seen here. */
+export interface Seen {
+  at: Date;
+  text: string;
+}
+
+/** What a job did while the page listened, one line for each new stage or state. */
+export function useLog(job: JobStatus): Seen[] {
+  const [log, setLog] = useState<Seen[]>([]);
+  const text = [job.state, job.stage].filter(Boolean).join(": ");
+  useEffect(() => setLog((last) => [...last, { at: new Date(), text }].slice(-LINES)), [text]);
+  return log;
+}
+
+const LINES = 200;
+
 /** The job as it is now; listens until it is over. */
 export function useLive(first: JobStatus): JobStatus {
   const [job, setJob] = useState(first);

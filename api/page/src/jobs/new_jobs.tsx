@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { explain, post, postFile } from "../api/client";
 import type { DatasetSummary, DeviceSummary, JobStatus } from "../api/types";
+import { models } from "../drives/models";
 import { Group, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 
@@ -15,24 +16,34 @@ const FORMATS: Record<string, string> = {
 export function NewJobs({ onStarted }: { onStarted: () => void }) {
   const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
   const [device, setDevice] = useState("samsung-980-pro-1tb");
-  const [uploaded, setUploaded] = useState<DatasetSummary | null>(null);
+  const [uploaded, setUploaded] = useState<DatasetSummary[]>([]);
+  const [refused, setRefused] = useState<string[]>([]);
+  const [left, setLeft] = useState(0);
   const [trouble, setTrouble] = useState<string | null>(null);
-  const take = async (file: File | undefined) => {
-    if (!file) return;
+  const take = async (files: FileList | null) => {
+    if (!files?.length) return;
     setTrouble(null);
-    try {
-      const type = FORMATS[file.name.split(".").at(-1)?.toLowerCase() ?? ""] ?? "text/csv";
-      setUploaded(await postFile<DatasetSummary>(`/datasets?device=${device}`, file, type));
-    } catch (error) {
-      setUploaded(null);
-      setTrouble(explain(error));
+    setUploaded([]);
+    setRefused([]);
+    const all = [...files];
+    for (const [at, file] of all.entries()) {
+      setLeft(all.length - at);
+      const path = file.webkitRelativePath || file.name;
+      try {
+        const type = FORMATS[file.name.split(".").at(-1)?.toLowerCase() ?? ""] ?? "text/csv";
+        const one = await postFile<DatasetSummary>(`/datasets?device=${device}`, file, type);
+        setUploaded((last) => [...last, one]);
+      } catch (error) {
+        setRefused((last) => [...last, `${path}: ${explain(error)}`]);
+      }
     }
+    setLeft(0);
   };
   const calibrate = async () => {
-    if (!uploaded) return;
+    if (!uploaded.length) return;
     try {
       await post<JobStatus>(`/devices/${device}/calibrations`, {
-        datasets: [uploaded.id],
+        datasets: uploaded.map((one) => one.id),
         drive: device,
       });
       onStarted();
@@ -40,32 +51,61 @@ export function NewJobs({ onStarted }: { onStarted: () => void }) {
       setTrouble(explain(error));
     }
   };
+  const sum = (of: "rows" | "warnings") => uploaded.reduce((all, one) => all + one[of], 0);
+  const [rows, warnings] = [sum("rows"), sum("warnings")];
   return (
     <Group title="Calibrate a drive">
       <Select
         label="Model"
         value={device}
-        choices={(devices.value?.devices ?? []).map((one) => [one.id, one.model] as const)}
+        choices={models(devices.value?.devices, device)}
         onChange={setDevice}
       />
       <div class="field">
-        <label for="runs">Runs</label>
+        <label for="runs">Files</label>
         <input
           id="runs"
           type="file"
+          multiple
           accept=".parquet,.csv,.json"
-          onChange={(event) => take(event.currentTarget.files?.[0])}
+          onChange={(event) => take(event.currentTarget.files)}
         />
       </div>
-      <p class="hint">
-        {uploaded
-          ? `${uploaded.rows} rows were taken, ${uploaded.warnings} warnings`
-          : "Parquet, CSV with the schema's fields as columns, or fio's JSON"}
+      <div class="field">
+        <label for="folder">or a folder</label>
+        <input
+          id="folder"
+          type="file"
+          multiple
+          ref={(element) => element?.setAttribute("webkitdirectory", "")}
+          onChange={(event) => take(event.currentTarget.files)}
+        />
+      </div>
+      <p class="hint" role="status">
+        {left > 0
+          ? `uploading, ${left} to go`
+          : uploaded.length > 0
+            ? `${rows} rows were taken from ${files(uploaded.length)}, ${warnings} warnings`
+            : "Parquet, CSV with the schema's fields as columns, or fio's JSON"}
       </p>
+      {refused.length > 0 && (
+        <div class="trouble" role="alert">
+          {files(refused.length)} not read:
+          <ul>
+            {refused.map((one) => (
+              <li key={one}>{one}</li>
+            ))}
+          </ul>
+        </div>
+      )}
       {trouble && <Trouble text={trouble} />}
-      <button type="button" onClick={calibrate} disabled={!uploaded}>
+      <button type="button" onClick={calibrate} disabled={!uploaded.length || left > 0}>
         Calibrate on it
       </button>
     </Group>
   );
+}
+
+function files(count: number): string {
+  return count === 1 ? "1 file" : `${count} files`;
 }

@@ -1,47 +1,97 @@
 // Labelled inputs.
-import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useId } from "preact/hooks";
+import type { FieldProblem } from "../api/types";
 
-/** A choice of words. */
-export function Select(props: {
+/** What the service rejects, by field; a field shows what ends with its name. */
+export const Problems = createContext<readonly FieldProblem[]>([]);
+
+function useProblem(name: string | undefined): string | null {
+  const found = useContext(Problems).find((one) => name && one.field.endsWith(`/${name}`));
+  return found?.detail ?? null;
+}
+
+/** A label, what it labels, and what is wrong with it. */
+function Field(props: {
+  id: string;
   label: string;
-  value: string;
-  choices: readonly (readonly [value: string, label: string])[];
-  onChange: (value: string) => void;
+  problem: string | null;
+  wide?: boolean;
+  children: ComponentChildren;
 }) {
-  const id = useId();
   return (
-    <div class="field">
-      <label for={id}>{props.label}</label>
-      <select
-        id={id}
-        value={props.value}
-        onChange={(event) => props.onChange(event.currentTarget.value)}
-      >
-        {props.choices.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
+    <div class={props.wide ? "field wide" : "field"}>
+      <label for={props.id}>{props.label}</label>
+      {props.children}
+      {props.problem && (
+        <p class="trouble" id={`${props.id}-problem`}>
+          {props.problem}
+        </p>
+      )}
     </div>
   );
 }
 
-/** A number; empty means that nothing is said. */
+function invalid(id: string, problem: string | null) {
+  return problem ? { "aria-invalid": true, "aria-describedby": `${id}-problem` } : {};
+}
+
+type Choice = readonly [value: string, label: string, group?: string];
+
+/** A choice of words; choices with a group stand below its name. */
+export function Select(props: {
+  label: string;
+  value: string;
+  choices: readonly Choice[];
+  name?: string;
+  onChange: (value: string) => void;
+}) {
+  const id = useId();
+  const problem = useProblem(props.name);
+  const groups = [...new Set(props.choices.map((one) => one[2]))];
+  return (
+    <Field id={id} label={props.label} problem={problem} wide>
+      <select
+        id={id}
+        value={props.value}
+        onChange={(event) => props.onChange(event.currentTarget.value)}
+        {...invalid(id, problem)}
+      >
+        {groups.map((group) => {
+          const options = props.choices
+            .filter((one) => one[2] === group)
+            .map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ));
+          return group ? (
+            <optgroup key={group} label={group}>
+              {options}
+            </optgroup>
+          ) : (
+            options
+          );
+        })}
+      </select>
+    </Field>
+  );
+}
+
+/** A number; empty means that nothing is stated. */
 export function NumberField(props: {
   label: string;
   value: number | null | undefined;
   min?: number;
   max?: number;
   step?: number | "any";
-  placeholder?: string;
+  name?: string;
   onChange: (value: number | null) => void;
 }) {
   const id = useId();
+  const problem = useProblem(props.name);
   return (
-    <div class="field">
-      <label for={id}>{props.label}</label>
+    <Field id={id} label={props.label} problem={problem}>
       <input
         id={id}
         type="number"
@@ -50,13 +100,44 @@ export function NumberField(props: {
         value={props.value ?? ""}
         {...(props.min === undefined ? {} : { min: props.min })}
         {...(props.max === undefined ? {} : { max: props.max })}
-        {...(props.placeholder === undefined ? {} : { placeholder: props.placeholder })}
         onChange={(event) => {
           const text = event.currentTarget.value.trim();
           props.onChange(text === "" ? null : Number(text));
         }}
+        {...invalid(id, problem)}
       />
-    </div>
+    </Field>
+  );
+}
+
+/** A line of text; empty means that nothing is stated. */
+export function TextField(props: {
+  label: string;
+  value: string | null | undefined;
+  name?: string;
+  onChange: (value: string | null) => void;
+}) {
+  const id = useId();
+  const problem = useProblem(props.name);
+  return (
+    <Field id={id} label={props.label} problem={problem}>
+      <input
+        id={id}
+        value={props.value ?? ""}
+        onChange={(event) => props.onChange(event.currentTarget.value.trim() || null)}
+        {...invalid(id, problem)}
+      />
+    </Field>
+  );
+}
+
+/** Fields that most readers leave as they are; open at first or not. */
+export function Fold(props: { title: string; open: boolean; children: ComponentChildren }) {
+  return (
+    <details class="fold" open={props.open}>
+      <summary>{props.title}</summary>
+      {props.children}
+    </details>
   );
 }
 

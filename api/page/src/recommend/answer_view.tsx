@@ -1,22 +1,30 @@
 // The answer: what to use, what it saves, the front, and what to know before acting on it.
 import { useState } from "preact/hooks";
 import { postPage } from "../api/client";
-import type { Answer, Row, Shortfall } from "../api/types";
+import type { Answer, Row } from "../api/types";
 import { interval, quantity } from "../format";
 import { fileName, SaveFile, save } from "../parts/save";
 import { Commands } from "./commands";
-import { describe, word } from "./configuration";
+import { describe } from "./configuration";
 import { FrontChart } from "./front_chart";
 import { CAPACITY, ENERGY, estimate, type Quantity, scopePower, TAIL } from "./quantities";
 import type { Question } from "./question";
 import { Reasons } from "./reasons";
+import { VerdictCard } from "./verdict_card";
 
 /** Everything that the service said. */
 export function AnswerView({ answer, question }: { answer: Answer; question: Question }) {
   return (
     <>
-      <Headline answer={answer} />
-      <p>
+      <VerdictCard answer={answer} />
+      <nav class="parts" aria-label="Parts of the answer">
+        <a href="#front">Front</a>
+        {answer.attribution && <a href="#why">Why</a>}
+        {answer.measure_next && <a href="#measure">What to measure</a>}
+        {answer.recommended && <a href="#commands">Apply</a>}
+        <a href="#notes">Notes</a>
+      </nav>
+      <p class="actions">
         <SaveFile
           label="Save report"
           name={fileName(`${answer.workload} on ${answer.device}`, "html")}
@@ -56,91 +64,6 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
       </section>
     </>
   );
-}
-
-function Headline({ answer }: { answer: Answer }) {
-  const { recommended, saving } = answer;
-  if (!recommended) return <Infeasible answer={answer} />;
-  const head = {
-    change: "Change to ",
-    "no change": "No change: ",
-    ranking: `Lowest expected ${word(answer.ranked_by)}: `,
-    none: "",
-  };
-  return (
-    <section class="headline" aria-labelledby="headline">
-      <h2 id="headline">
-        {head[answer.action]}
-        {describe(recommended.configuration)}
-      </h2>
-      {saving && answer.action === "change" && (
-        <p>
-          <strong class={saving.verdict === "proven" ? "saving large" : "saving"}>
-            {quantity(saving.percent.value, "%")}
-          </strong>{" "}
-          less energy than today for the same work (90 % interval: {interval(saving.percent, "%")});{" "}
-          {quantity(saving.watts.value, "W")}, {quantity(saving.kwh_per_year.value, "kWh")} a year.
-        </p>
-      )}
-      {saving && (
-        <p class={`verdict ${saving.verdict}`}>
-          <b>{saving.verdict}</b>
-          {answer.action === "change" &&
-            `: saves with a probability of ${saving.probability.toFixed(2)}`}
-        </p>
-      )}
-      {answer.not_taken && (
-        <p class="hint">
-          not taken: {describe(answer.not_taken.row.configuration)}, which saves{" "}
-          {quantity(answer.not_taken.objective_saved_percent, "%")} in expectation
-          {answer.not_taken.saving &&
-            `, with a probability of ${answer.not_taken.saving.probability.toFixed(2)}`}
-        </p>
-      )}
-      <p class="hint">
-        today:{" "}
-        {answer.current ? describe(answer.current.configuration) : "not stated, so no saving"}
-      </p>
-    </section>
-  );
-}
-
-function Infeasible({ answer }: { answer: Answer }) {
-  return (
-    <section class="headline" aria-labelledby="headline">
-      <h2 id="headline">
-        {answer.reason_code === "not_shown_to_hold"
-          ? "No configuration is shown to keep this SLA"
-          : "No configuration keeps this SLA"}
-      </h2>
-      <p>The nearest misses:</p>
-      <ul>
-        {answer.nearest_misses.map((miss) => (
-          <li key={describe(miss.row.configuration)}>
-            {describe(miss.row.configuration)}: {miss.shortfalls.map(short).join(", ")}
-          </li>
-        ))}
-      </ul>
-      {answer.relaxations.length > 0 && (
-        <>
-          <p>One of these alone would be enough:</p>
-          <ul>
-            {answer.relaxations.map((one) => (
-              <li key={one.bound}>
-                {word(one.bound)} relaxed by {quantity(one.by_percent, "%")}
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
-    </section>
-  );
-}
-
-function short(one: Shortfall): string {
-  return one.unknown
-    ? `${one.bound} is not shown to hold`
-    : `misses ${one.bound} by ${quantity(one.missed_by_percent, "%")}`;
 }
 
 function FrontTable({ answer }: { answer: Answer }) {

@@ -1,7 +1,7 @@
 // Asks the service whenever the question changes: one question at a time, and then the newest.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { explain, isSuperseded, post } from "../api/client";
-import type { Answer } from "../api/types";
+import { explain, fieldsOf, isSuperseded, post } from "../api/client";
+import type { Answer, FieldProblem } from "../api/types";
 import type { Question } from "./question";
 
 interface Answered {
@@ -9,6 +9,8 @@ interface Answered {
   answer: Answer | null;
   question: Question | null;
   trouble: string | null;
+  /** What is wrong at each field. */
+  problems: readonly FieldProblem[];
 }
 
 export interface Asked extends Answered {
@@ -23,7 +25,12 @@ export interface Asked extends Answered {
  * a newer one with every frame, and then nothing would ever be drawn.
  */
 export function useAnswer(question: Question | null): Asked {
-  const [last, setLast] = useState<Answered>({ answer: null, question: null, trouble: null });
+  const [last, setLast] = useState<Answered>({
+    answer: null,
+    question: null,
+    trouble: null,
+    problems: [],
+  });
   const newest = useRef<Question | null>(question);
   const underWay = useRef<AbortController | null>(null);
 
@@ -34,9 +41,9 @@ export function useAnswer(question: Question | null): Asked {
     do {
       now = newest.current;
       if (!now) break;
-      const { answer, trouble } = await answerTo(now, control.signal);
+      const found = await answerTo(now, control.signal);
       if (control.signal.aborted) return;
-      setLast({ answer, trouble, question: now });
+      setLast({ ...found, question: now });
     } while (now !== newest.current);
     underWay.current = null;
   }, []);
@@ -55,8 +62,9 @@ async function answerTo(
 ): Promise<Omit<Answered, "question">> {
   const body = { device: question.device, workload_profile: question.profile };
   try {
-    return { answer: await post<Answer>("/recommend", body, signal), trouble: null };
+    return { answer: await post<Answer>("/recommend", body, signal), trouble: null, problems: [] };
   } catch (error: unknown) {
-    return { answer: null, trouble: isSuperseded(error) ? null : explain(error) };
+    const trouble = isSuperseded(error) ? null : explain(error);
+    return { answer: null, trouble, problems: fieldsOf(error) };
   }
 }

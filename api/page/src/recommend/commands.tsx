@@ -2,7 +2,7 @@
 import type { Answer } from "../api/types";
 import { Copyable } from "../parts/copy";
 import { fileName, save } from "../parts/save";
-import { differences } from "./configuration";
+import { differences, word } from "./configuration";
 import type { Question } from "./question";
 
 /** Commands to copy, and what they would change. */
@@ -19,12 +19,12 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
     <section aria-labelledby="commands">
       <h2 id="commands">Put it into effect</h2>
       {changed.length === 0 ? (
-        <p>Nothing changes: what runs today is the best that is known.</p>
+        <p>Nothing changes: what runs today stays.</p>
       ) : (
         <ul>
           {changed.map(([name, now, then]) => (
             <li key={name}>
-              {name}: {now} to <b>{then}</b>
+              {word(name)}: {now} to <b>{then}</b>
             </li>
           ))}
         </ul>

@@ -4,6 +4,17 @@ import { size } from "../format";
 
 /** The settings that matter most, in a line. */
 export function describe(one: Configuration): string {
+  return settings(one).join(", ");
+}
+
+/** The settings in which each differs from another of them, in a line for each. */
+export function contrast(all: Configuration[]): string[] {
+  const lines = all.map(settings);
+  const common = new Set(lines[0]?.filter((part) => lines.every((each) => each.includes(part))));
+  return lines.map((parts) => parts.filter((part) => !common.has(part)).join(", "));
+}
+
+function settings(one: Configuration): string[] {
   const parts = [
     one.request_bytes ? size(one.request_bytes) : null,
     one.queue_depth ? `depth ${one.queue_depth}` : null,
@@ -15,7 +26,7 @@ export function describe(one: Configuration): string {
     one.power_state === null || one.power_state === undefined ? null : `PS${one.power_state}`,
     one.cpu_governor ? `governor ${one.cpu_governor}` : null,
   ];
-  return parts.filter((part) => part).join(", ");
+  return parts.filter((part): part is NonNullable<typeof part> => Boolean(part));
 }
 
 /** What differs between two configurations, with both values. */

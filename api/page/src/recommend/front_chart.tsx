@@ -1,11 +1,13 @@
 // The Pareto front: power against latency, with intervals, evidence by shape, and the bounds.
+import { curveStepAfter, line } from "d3-shape";
 import { useState } from "preact/hooks";
 import type { Answer, Configuration, Evidence, Row } from "../api/types";
-import { Axes, FRAME, scaleOver } from "../charts/axes";
-import { EvidenceLegend, marker } from "../charts/evidence";
+import { Axes, type Frame, type Scale, scaleOver, useFrame } from "../charts/axes";
+import { EvidenceLegend, isMeasured, marker } from "../charts/evidence";
 import { columnsOf, type Points, TakeAlong } from "../charts/take_along";
 import { amount, interval, quantity } from "../format";
-import { describe } from "./configuration";
+import { Table } from "../parts/table";
+import { contrast, describe } from "./configuration";
 import { CAPACITY, ENERGY, estimate, MEAN, type Quantity, scopePower, TAIL } from "./quantities";
 
 interface Point {
@@ -27,7 +29,7 @@ export function FrontChart({ answer }: { answer: Answer }) {
   const points = pointsOf(answer, xOf, yOf);
   if (!points.length) return <p>No row has a number on both axes, so nothing is drawn.</p>;
   return (
-    <figure class="chart">
+    <figure class="chart" id="front">
       <div class="chart-controls">
         <Choice label="Across" choices={across} value={xOf.key} onChange={setX} />
         <Choice label="Upwards" choices={upwards} value={yOf.key} onChange={setY} />
@@ -36,7 +38,12 @@ export function FrontChart({ answer }: { answer: Answer }) {
           points={() => table(points, [xOf, yOf, CAPACITY])}
         />
       </div>
-      <Drawing answer={answer} points={points} xOf={xOf} yOf={yOf} />
+      <div class="beside">
+        <div>
+          <Drawing answer={answer} points={points} xOf={xOf} yOf={yOf} />
+        </div>
+        <KeyTable points={points} xOf={xOf} yOf={yOf} />
+      </div>
       <figcaption>
         <ul class="legend">
           <li class="recommended">
@@ -46,10 +53,15 @@ export function FrontChart({ answer }: { answer: Answer }) {
             <span class="swatch" /> today
           </li>
           <li class="front">
-            <span class="swatch" /> on the Pareto front
+            <span class="swatch" /> not dominated: no candidate is better in everything
           </li>
         </ul>
         <EvidenceLegend kinds={points.map((point) => evidenceOf(point.row, xOf))} />
+        <p class="hint">
+          Filled: rests on measurements. Outlined: does not. Line: least{" "}
+          {yOf === CAPACITY ? "power for the most capacity" : `${yOf.title} for the power`}. Bars:
+          90 % intervals.
+        </p>
       </figcaption>
     </figure>
   );
@@ -123,7 +135,7 @@ interface DrawingProps {
 
 function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
   const [shown, setShown] = useState<Point | null>(null);
-  const frame = FRAME;
+  const frame = useFrame();
   const limit = limitOf(answer, yOf);
   const ends = (of: Quantity) =>
     points.flatMap(({ row }) => {
@@ -159,20 +171,7 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
             </text>
           </g>
         )}
-        {labelled(points, xOf, yOf, (one) => [x(one.x), y(one.y)]).map(([point, text]) => {
-          const right = x(point.x) > frame.width * 0.7;
-          return (
-            <text
-              key={text}
-              class={`label ${point.role}`}
-              x={x(point.x) + (right ? -10 : 10)}
-              y={y(point.y) - 10}
-              text-anchor={right ? "end" : "start"}
-            >
-              {text}
-            </text>
-          );
-        })}
+        <path class="front-line" d={edge(points, xOf, yOf, x, y)} />
         {points.map((point) => {
           const bars = [estimate(point.row, xOf), estimate(point.row, yOf)] as const;
           const name = `${point.role === "front" ? "" : `${point.role}: `}${describe(point.row.configuration)}: ${quantity(point.x, xOf.unit)}, ${quantity(point.y, yOf.unit)}`;
@@ -207,13 +206,24 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
                 />
               )}
               <path
-                d={marker(evidenceOf(point.row, xOf), point.role === "front" ? 60 : 130)}
-                class="marker"
+                d={marker(evidenceOf(point.row, xOf), point.role === "front" ? 44 : 150)}
+                class={isMeasured(evidenceOf(point.row, xOf)) ? "marker" : "marker outlined"}
                 transform={`translate(${x(point.x)},${y(point.y)})`}
               />
             </g>
           );
         })}
+        {labels(points, keys(points, xOf, yOf), frame, (one) => [x(one.x), y(one.y)]).map((one) => (
+          <text
+            key={one.text}
+            class={`label ${one.role}`}
+            x={one.x}
+            y={one.y}
+            text-anchor={one.anchor}
+          >
+            {one.text}
+          </text>
+        ))}
       </svg>
       <p class="readout" aria-live="polite">
         {shown
@@ -224,33 +234,126 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
   );
 }
 
-/** Least distance of two labels, across and upwards, in units of the drawing. */
-const APART = [150, 18] as const;
-
-/** The few points that are named in the drawing; a name that would cover another is left out. */
-function labelled(
-  points: Point[],
-  xOf: Quantity,
-  yOf: Quantity,
-  at: (point: Point) => [number, number],
-): [Point, string][] {
+/** The few points that matter, with their names. */
+function keys(points: Point[], xOf: Quantity, yOf: Quantity): [Point, string][] {
   const least = (of: "x" | "y") =>
     points.reduce<Point | null>((best, one) => (best && best[of] <= one[of] ? best : one), null);
+  const named = new Map<string, [Point, string]>();
   const wanted: [Point | null | undefined, string][] = [
     [points.find((one) => one.role === "recommended"), "recommended"],
     [points.find((one) => one.role === "today"), "today"],
-    [least("x"), `least ${xOf.title}`],
+    [least("x"), `least ${xOf.title.split(" of ")[0]}`],
     [yOf === CAPACITY ? null : least("y"), `least ${yOf.title}`],
   ];
-  const taken: [number, number][] = [];
-  return wanted.flatMap(([point, text]) => {
-    if (!point) return [];
-    const [x, y] = at(point);
-    if (taken.some((one) => Math.abs(one[0] - x) < APART[0] && Math.abs(one[1] - y) < APART[1]))
-      return [];
-    taken.push([x, y]);
-    return [[point, text] as [Point, string]];
+  for (const [point, text] of wanted) {
+    if (!point) continue;
+    const same = JSON.stringify(point.row.configuration);
+    if (!named.has(same)) named.set(same, [point, text]);
+  }
+  return [...named.values()];
+}
+
+/** The points that are best in both shown quantities, as steps. */
+function edge(points: Point[], xOf: Quantity, yOf: Quantity, x: Scale, y: Scale): string {
+  const better = (one: number, than: number) => (yOf === CAPACITY ? one > than : one < than);
+  const best: Point[] = [];
+  for (const point of [...points].sort((one, other) => one.x - other.x)) {
+    const last = best.at(-1);
+    if (point.role !== "today" && (!last || better(point.y, last.y))) best.push(point);
+  }
+  const steps = line<Point>()
+    .x((one) => x(one.x))
+    .y((one) => y(one.y))
+    .curve(curveStepAfter);
+  return xOf === ENERGY || best.length > 1 ? (steps(best) ?? "") : "";
+}
+
+interface Label {
+  text: string;
+  role: Point["role"];
+  x: number;
+  y: number;
+  anchor: "start" | "end";
+}
+
+const LETTER = 7;
+const LINE = 16;
+
+/** A label beside each key point, where it covers the fewest markers and no other label. */
+function labels(
+  points: Point[],
+  named: [Point, string][],
+  frame: Frame,
+  at: (point: Point) => [number, number],
+): Label[] {
+  const marks = points.map(at);
+  const taken: [number, number, number, number][] = [];
+  return named.map(([point, text]) => {
+    const [px, py] = at(point);
+    const wide = LETTER * text.length;
+    const places = [-14, 22, -34, 42].flatMap((down) =>
+      [0, 1].map((left) => {
+        const from = left ? px - 10 - wide : px + 10;
+        const box: [number, number, number, number] = [
+          from,
+          py + down - LINE,
+          from + wide,
+          py + down,
+        ];
+        const inBox = ([mx, my]: [number, number]) =>
+          mx > box[0] - 6 && mx < box[2] + 6 && my > box[1] - 4 && my < box[3] + 6;
+        const apart = (one: typeof box) =>
+          one[2] < box[0] || one[0] > box[2] || one[3] < box[1] || one[1] > box[3];
+        const outside =
+          from < frame.left ||
+          from + wide > frame.width ||
+          box[1] < frame.top ||
+          box[3] > frame.height - frame.bottom;
+        const cost =
+          marks.filter(inBox).length +
+          50 * taken.filter((one) => !apart(one)).length +
+          (outside ? 100 : 0);
+        return { box, cost, anchor: left ? ("end" as const) : ("start" as const), down };
+      }),
+    );
+    const best = places.reduce((one, other) => (other.cost < one.cost ? other : one));
+    taken.push(best.box);
+    return {
+      text,
+      role: point.role,
+      x: best.anchor === "end" ? px - 10 : px + 10,
+      y: py + best.down - 3,
+      anchor: best.anchor,
+    };
   });
+}
+
+/** The labelled points with their intervals, beside the drawing. */
+function KeyTable({ points, xOf, yOf }: { points: Point[]; xOf: Quantity; yOf: Quantity }) {
+  const named = keys(points, xOf, yOf);
+  const settings = contrast(named.map(([point]) => point.row.configuration));
+  return (
+    <div class="keys">
+      <Table heads={["Point", xOf.title, yOf.title]}>
+        {named.map(([point, text], index) => (
+          <tr key={text}>
+            <th scope="row">
+              <span class={point.role}>{text}</span> <small>{settings[index]}</small>
+            </th>
+            {[xOf, yOf].map((one) => {
+              const found = estimate(point.row, one);
+              return (
+                <td key={one.key}>
+                  {found && quantity(found.value, one.unit)}{" "}
+                  <small>{found && interval(found, one.unit)}</small>
+                </td>
+              );
+            })}
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
 }
 
 /** An end of an interval; what nothing bounds ends at the edge of the drawing. */

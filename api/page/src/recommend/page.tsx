@@ -1,11 +1,13 @@
 // Three questions (drive, workload, what runs today), then the answer, which follows every move.
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DeviceSummary, Preset } from "../api/types";
-import { Group, Select } from "../parts/field";
+import { models } from "../drives/models";
+import { Group, Problems, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 import { advance, remember } from "../router";
 import { AnswerView } from "./answer_view";
 import { useAnswer } from "./asking";
+import { FactorsForm } from "./factors_form";
 import { FIRST_DEVICE, FIRST_PROFILE, fromAddress, type Question, toAddress } from "./question";
 import { SlaForm } from "./sla_form";
 import { TodayForm } from "./today_form";
@@ -50,8 +52,8 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
       <h1 class={begun ? "visually-hidden" : ""}>Less energy for the same I/O</h1>
       {!begun && (
         <p class="lead">
-          iojoule finds the configuration in which a drive does your I/O with the least energy, and
-          states how certain that is.
+          iojoule finds the settings with which an NVMe drive and its host do your I/O for the least
+          energy within your latency limits, and states how certain that is. Answer three questions.
         </p>
       )}
       {linked.trouble && <Trouble text={linked.trouble} />}
@@ -75,26 +77,29 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
               {folded ? "Change the question" : "Fold the question"}
             </button>
           )}
-          <div class="fields">
-            <Group title="1. Drive">
-              <Select
-                label="Model"
-                value={question.device}
-                choices={(
-                  devices.value?.devices ?? [{ id: question.device, model: question.device }]
-                ).map((one) => [one.id, one.model] as const)}
-                onChange={(device) => setQuestion((last) => ({ ...last, device }))}
+          <Problems.Provider value={asked.problems}>
+            <div class="fields">
+              <Group title="1. Drive">
+                <Select
+                  label="Model"
+                  value={question.device}
+                  name="device"
+                  choices={models(devices.value?.devices, question.device)}
+                  onChange={(device) => setQuestion((last) => ({ ...last, device }))}
+                />
+                <p class="hint">The fewer measurements a model has, the wider its intervals.</p>
+              </Group>
+              <WorkloadForm
+                profile={question.profile}
+                presets={presets.value?.presets ?? []}
+                open={begun}
+                onChange={change}
               />
-              <p class="hint">Any model of the catalogue; what is not measured widens intervals.</p>
-            </Group>
-            <WorkloadForm
-              profile={question.profile}
-              presets={presets.value?.presets ?? []}
-              onChange={change}
-            />
-            <TodayForm profile={question.profile} onChange={change} />
-            {begun && <SlaForm profile={question.profile} onChange={change} />}
-          </div>
+              <TodayForm open={begun} profile={question.profile} onChange={change} />
+              {begun && <SlaForm profile={question.profile} onChange={change} />}
+              {begun && <FactorsForm profile={question.profile} onChange={change} />}
+            </div>
+          </Problems.Provider>
           {!begun && (
             <button type="submit" class="primary">
               Recommend

@@ -34,13 +34,13 @@ export const MEAN: Quantity = {
 };
 export const CAPACITY: Quantity = {
   key: "capacity_bytes_per_second",
-  title: "can carry",
+  title: "capacity",
   unit: "B/s",
   log: true,
 };
 
 /** Power of what the answer's energy counts. */
-export function scopePower(answer: Answer): Quantity {
+export function scopePower(answer: Pick<Answer, "scope">): Quantity {
   return SCOPE_POWER[answer.scope] ?? (SCOPE_POWER.device_cpu as Quantity);
 }
 

@@ -65,6 +65,16 @@ export function withCurrent(
   };
 }
 
+/** A profile with another price or carbon intensity. */
+export function withFactors(
+  profile: WorkloadProfile,
+  changes: Record<string, unknown>,
+): WorkloadProfile {
+  const { factors, ...rest } = profile;
+  const all = merged(factors ?? {}, changes);
+  return (Object.keys(all).length ? { ...rest, factors: all } : rest) as WorkloadProfile;
+}
+
 function merged(object: object, changes: Record<string, unknown>): object {
   const all: Record<string, unknown> = { ...object, ...changes };
   for (const [name, value] of Object.entries(all)) {

@@ -13,8 +13,8 @@ export function Reasons({ answer }: { answer: Answer }) {
       {answer.attribution && <Knobs effects={answer.attribution.knobs} />}
       {answer.bounds.length > 0 && <Bounds bounds={answer.bounds} />}
       {answer.measure_next && answer.measure_next.runs.length > 0 && (
-        <section aria-labelledby="surer">
-          <h2 id="surer">To be surer</h2>
+        <section aria-labelledby="measure">
+          <h2 id="measure">What to measure</h2>
           <p>
             The saving is known to ±{quantity(answer.measure_next.half_percent, "%")}. Measuring
             narrows it most in this order:
@@ -38,7 +38,7 @@ function Knobs({ effects }: { effects: KnobEffect[] }) {
   const most = Math.max(...effects.map((one) => Math.abs(amount(one.share_percent.value))), 1e-9);
   return (
     <section aria-labelledby="why">
-      <h2 id="why">Why this one</h2>
+      <h2 id="why">Why</h2>
       <Table heads={["Knob", "Today", "Then", "Brings", "Alone"]}>
         {effects.map((one) => (
           <tr key={one.knobs.join()}>
@@ -91,7 +91,7 @@ function Bounds({ bounds }: { bounds: BoundSlack[] }) {
 
 function change(step: BoundStep | null): string {
   if (!step) return "";
-  if (step.configuration === null) return "nothing keeps it";
+  if (step.configuration === null) return "no configuration";
   const percent = step.objective_change_percent ?? 0;
-  return Math.abs(percent) < 0.05 ? "as it is" : `${percent > 0 ? "+" : ""}${plain(percent)} %`;
+  return Math.abs(percent) < 0.05 ? "no change" : `${percent > 0 ? "+" : ""}${plain(percent)} %`;
 }

@@ -10,6 +10,9 @@ const OBJECTIVES = [
   ["watts", "watts"],
   ["joules_per_useful_gb", "joules per useful GB"],
   ["edp", "energy-delay product"],
+  ["kwh_per_year", "kWh a year"],
+  ["cost", "cost of electricity"],
+  ["co2", "CO2"],
 ] as const;
 const SCOPES = [
   ["device", "the drive"],
@@ -99,20 +102,22 @@ export function SlaForm(props: {
           onChange={(value) => onChange(withSla(profile, { confidence: value ?? 0.9 }))}
         />
       </Group>
-      <Group title="Least of">
+      <Group title="Objective">
         <Select
-          label="What"
+          label="Least"
+          name="objective"
           value={profile.objective ?? ""}
           choices={OBJECTIVES}
           onChange={(name) =>
             onChange({
               ...profile,
-              objective: (name || null) as NonNullable<WorkloadProfile["objective"]> | null | null,
+              objective: (name || null) as NonNullable<WorkloadProfile["objective"]> | null,
             })
           }
         />
         <Select
           label="Of"
+          name="scope"
           value={profile.scope ?? "device_cpu"}
           choices={SCOPES}
           onChange={(scope) =>

@@ -1,6 +1,6 @@
 // What runs today: a preset, or its settings.
 import type { WorkloadProfile } from "../api/types";
-import { Group, NumberField, Select } from "../parts/field";
+import { Fold, Group, NumberField, Select } from "../parts/field";
 import { withCurrent } from "./question";
 
 const ENGINES = [
@@ -13,12 +13,15 @@ const ENGINES = [
 const PRESETS: readonly { title: string; current: Record<string, unknown> | null }[] = [
   { title: "not stated", current: null },
   {
-    title: "psync, 1 × 1",
+    title: "one request at a time (psync, 1 × 1)",
     current: { engine: "psync", queue_depth: 1, jobs: 1 },
   },
-  { title: "libaio, 32 × 1", current: { engine: "libaio", queue_depth: 32, jobs: 1 } },
   {
-    title: "io_uring, 8 × 8",
+    title: "asynchronous, deep queue (libaio, 32 × 1)",
+    current: { engine: "libaio", queue_depth: 32, jobs: 1 },
+  },
+  {
+    title: "many threads, polled (io_uring, 8 × 8)",
     current: { engine: "io_uring", completion: "polled", queue_depth: 8, jobs: 8 },
   },
 ];
@@ -26,6 +29,8 @@ const PRESETS: readonly { title: string; current: Record<string, unknown> | null
 /** How the application does its I/O now; what is left out takes the profile's default. */
 export function TodayForm(props: {
   profile: WorkloadProfile;
+  /** Whether the settings are unfolded. */
+  open: boolean;
   onChange: (profile: WorkloadProfile) => void;
 }) {
   const { profile, onChange } = props;
@@ -34,10 +39,10 @@ export function TodayForm(props: {
   return (
     <Group title="3. What runs today">
       <Select
-        label="Runs"
+        label="I/O"
         value={chosen < 0 ? "" : String(chosen)}
         choices={[
-          ["", "as set below"],
+          ["", "my own"],
           ...PRESETS.map(({ title }, index) => [String(index), title] as const),
         ]}
         onChange={(index) => {
@@ -49,29 +54,32 @@ export function TodayForm(props: {
           );
         }}
       />
-      <Select
-        label="Engine"
-        value={current?.engine ?? ""}
-        choices={ENGINES}
-        onChange={(engine) => onChange(withCurrent(profile, { engine: engine || null }))}
-      />
-      <NumberField
-        label="Queue depth"
-        min={1}
-        step={1}
-        value={current?.queue_depth}
-        onChange={(depth) => onChange(withCurrent(profile, { queue_depth: depth }))}
-      />
-      <NumberField
-        label="Jobs"
-        min={1}
-        step={1}
-        value={current?.jobs}
-        onChange={(jobs) => onChange(withCurrent(profile, { jobs }))}
-      />
-      <p class="hint">
-        Depth × jobs. Without a statement of what runs today no saving is computed.
-      </p>
+      <Fold title="engine, queue depth, jobs" open={props.open}>
+        <Select
+          label="Engine"
+          name="engine"
+          value={current?.engine ?? ""}
+          choices={ENGINES}
+          onChange={(engine) => onChange(withCurrent(profile, { engine: engine || null }))}
+        />
+        <NumberField
+          label="Queue depth"
+          name="queue_depth"
+          min={1}
+          step={1}
+          value={current?.queue_depth}
+          onChange={(depth) => onChange(withCurrent(profile, { queue_depth: depth }))}
+        />
+        <NumberField
+          label="Jobs"
+          name="jobs"
+          min={1}
+          step={1}
+          value={current?.jobs}
+          onChange={(jobs) => onChange(withCurrent(profile, { jobs }))}
+        />
+      </Fold>
+      <p class="hint">Queue depth × jobs. If it is not stated, no saving is computed.</p>
     </Group>
   );
 }

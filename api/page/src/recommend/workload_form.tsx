@@ -2,7 +2,8 @@
 import { useState } from "preact/hooks";
 import { explain, postText } from "../api/client";
 import type { Preset, WorkloadProfile } from "../api/types";
-import { Group, NumberField, Select } from "../parts/field";
+import { quantity, size } from "../format";
+import { Fold, Group, NumberField, Select } from "../parts/field";
 import { Trouble } from "../parts/loading";
 import { withWorkload } from "./question";
 
@@ -24,20 +25,22 @@ const DEMAND_UNITS = [
 interface FormProps {
   profile: WorkloadProfile;
   presets: Preset[];
+  /** Whether the description is unfolded. */
+  open: boolean;
   onChange: (profile: WorkloadProfile) => void;
 }
 
 /** Everything that says what the application does. */
-export function WorkloadForm({ profile, presets, onChange }: FormProps) {
+export function WorkloadForm({ profile, presets, open, onChange }: FormProps) {
   const chosen = presets.find((one) => nameOf(one) === profile.name);
   return (
     <Group title="2. Workload">
       <Select
-        label="Preset"
+        label="Kind"
         value={chosen ? nameOf(chosen) : ""}
         choices={[
-          ["", "described below"],
-          ...presets.map((one) => [nameOf(one), nameOf(one)] as const),
+          ["", "my own"],
+          ...presets.map((one) => [nameOf(one), one.describes, "Benchmarks"] as const),
         ]}
         onChange={(name) => {
           const found = presets.find((one) => nameOf(one) === name);
@@ -45,22 +48,36 @@ export function WorkloadForm({ profile, presets, onChange }: FormProps) {
           if (found) onChange({ ...found.profile, sla: profile.sla ?? {} } as WorkloadProfile);
         }}
       />
-      {chosen && <p class="hint">{chosen.describes}</p>}
       <Upload
         onChange={(found) =>
           onChange({ ...found, sla: found.sla ?? profile.sla ?? {} } as WorkloadProfile)
         }
       />
-      <Description profile={profile} onChange={onChange} />
+      <Fold title={inBrief(profile)} open={open}>
+        <Description profile={profile} onChange={onChange} />
+      </Fold>
     </Group>
   );
+}
+
+/** A workload in a line. */
+function inBrief({ workload }: WorkloadProfile): string {
+  const { demand_bytes_per_second: bytes, demand_operations_per_second: operations } = workload;
+  const kind = OPERATIONS.find(([name]) => name === (workload.operation ?? "read"))?.[1];
+  const demand = bytes
+    ? quantity(bytes, "B/s")
+    : operations
+      ? quantity(operations, "IOPS")
+      : "full rate";
+  const of = workload.useful_request_bytes ? ` of ${size(workload.useful_request_bytes)}` : "";
+  return `${workload.pattern ?? "random"} ${kind}${of}, ${demand}`;
 }
 
 function nameOf(preset: Preset): string {
   return preset.profile.name ?? "";
 }
 
-function Description({ profile, onChange }: Omit<FormProps, "presets">) {
+function Description({ profile, onChange }: Pick<FormProps, "profile" | "onChange">) {
   const work = profile.workload;
   const demand = DEMAND_UNITS.find(([name]) => name && work[name] != null)?.[0] ?? "";
   const own = (changes: Record<string, unknown>) =>
@@ -69,6 +86,7 @@ function Description({ profile, onChange }: Omit<FormProps, "presets">) {
     <>
       <Select
         label="It does"
+        name="operation"
         value={work.operation ?? "read"}
         choices={OPERATIONS}
         onChange={(operation) =>
@@ -81,6 +99,7 @@ function Description({ profile, onChange }: Omit<FormProps, "presets">) {
       {work.operation === "mixed" && (
         <NumberField
           label="Share of reads, %"
+          name="read_fraction"
           min={0}
           max={100}
           value={Number(((work.read_fraction ?? 0.7) * 100).toPrecision(3))}
@@ -89,12 +108,14 @@ function Description({ profile, onChange }: Omit<FormProps, "presets">) {
       )}
       <Select
         label="Pattern"
+        name="pattern"
         value={work.pattern ?? "random"}
         choices={PATTERNS}
         onChange={(pattern) => own({ pattern })}
       />
       <NumberField
         label="Request, bytes"
+        name="useful_request_bytes"
         min={512}
         step={512}
         value={work.useful_request_bytes}
@@ -114,6 +135,7 @@ function Description({ profile, onChange }: Omit<FormProps, "presets">) {
       {demand && (
         <NumberField
           label="Demand"
+          name={demand}
           min={1}
           value={work[demand]}
           onChange={(value) => own({ [demand]: value })}
@@ -145,7 +167,7 @@ function Upload({ onChange }: { onChange: (profile: WorkloadProfile) => void }) 
       <p class="hint">
         {name
           ? `read from ${name}`
-          : "a workload profile (TOML, JSON), a fio job file, a fio iolog, blkparse text, an MQSim trace"}
+          : "workload profile (TOML, JSON), fio job file, fio iolog, blkparse text or MQSim trace"}
       </p>
       {trouble && <Trouble text={trouble} />}
     </>

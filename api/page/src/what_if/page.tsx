@@ -1,16 +1,24 @@
 // What if something were otherwise: the answer as things are beside the changed one.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { explain, isSuperseded, post, postPage } from "../api/client";
-import type { DeviceSummary, WhatIfAnswer } from "../api/types";
-import { interval, plain, quantity, type Unit } from "../format";
-import { Group, NumberField, Select } from "../parts/field";
+import { explain, fieldsOf, isSuperseded, post, postPage } from "../api/client";
+import type { DeviceSummary, FieldProblem, WhatIfAnswer } from "../api/types";
+import { models } from "../drives/models";
+import { duration, interval, plain, quantity, type Unit } from "../format";
+import { Group, NumberField, Problems, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 import { fileName, SaveFile } from "../parts/save";
 import { Slider } from "../parts/slider";
 import { Table } from "../parts/table";
 import { describe, word } from "../recommend/configuration";
-import { FIRST_DEVICE, FIRST_PROFILE, fromAddress, type Question } from "../recommend/question";
+import { estimate, scopePower } from "../recommend/quantities";
+import {
+  FIRST_DEVICE,
+  FIRST_PROFILE,
+  fromAddress,
+  type Question,
+  slaOf,
+} from "../recommend/question";
 import { lastAddress, remember } from "../router";
 
 interface Changes {
@@ -18,7 +26,10 @@ interface Changes {
   drives?: number;
   drive?: string;
   mix?: number;
+  "sla.latency_p99_ns_max"?: number;
 }
+
+const P99 = "sla.latency_p99_ns_max";
 
 const UNITS: Record<string, Unit> = {
   throughput_bytes_per_second: "B/s",
@@ -31,26 +42,42 @@ const UNITS: Record<string, Unit> = {
   kwh_per_year: "kWh",
 };
 
-function changesOf(query: URLSearchParams): Changes {
+/** The changes of a link; `trouble` where they cannot be read. */
+function changesOf(query: URLSearchParams): { changes: Changes; trouble: string | null } {
+  const first = { growth: 1.5 };
+  const text = query.get("changes");
+  if (text === null) return { changes: first, trouble: null };
   try {
-    return JSON.parse(query.get("changes") ?? '{"growth":1.5}') as Changes;
+    const found: unknown = JSON.parse(text);
+    if (typeof found === "object" && found !== null && !Array.isArray(found))
+      return { changes: found as Changes, trouble: null };
   } catch {
-    return { growth: 1.5 };
+    // told below
   }
+  return {
+    changes: first,
+    trouble:
+      "The changes in this address cannot be read, so nothing was asked: they are no JSON object.",
+  };
 }
 
 /** Two answers side by side, and what differs between them. */
 export function WhatIfPage({ query }: { query: URLSearchParams }) {
   const [linked] = useState(() => {
-    if (query.has("profile")) return fromAddress(query);
-    return fromAddress(new URL(lastAddress(""), location.href).searchParams);
+    const { changes, trouble } = changesOf(query);
+    const from = query.has("profile")
+      ? fromAddress(query)
+      : fromAddress(new URL(lastAddress(""), location.href).searchParams);
+    return { ...from, changes, trouble: from.trouble ?? trouble };
   });
   const [question] = useState<Question>(
     () => linked.question ?? { device: FIRST_DEVICE, profile: FIRST_PROFILE },
   );
-  const [changes, setChanges] = useState<Changes>(() => changesOf(query));
+  const [changes, setChanges] = useState<Changes>(linked.changes);
   const [found, setFound] = useState<WhatIfAnswer | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const [problems, setProblems] = useState<readonly FieldProblem[]>([]);
+  const [waiting, setWaiting] = useState(true);
   const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
   const asked = useMemo(
     () => ({ device: question.device, workload_profile: question.profile, changes }),
@@ -64,15 +91,20 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
       changes: JSON.stringify(changes),
     });
     const control = new AbortController();
+    setWaiting(true);
     post<WhatIfAnswer>("/what-if", asked, control.signal)
       .then((answer) => {
         setFound(answer);
         setTrouble(null);
+        setProblems([]);
+        setWaiting(false);
       })
       .catch((error: unknown) => {
         if (isSuperseded(error)) return;
         setFound(null); // the last answer is to other changes
         setTrouble(explain(error));
+        setProblems(fieldsOf(error));
+        setWaiting(false);
       });
     return () => control.abort();
   }, [question, changes, asked, linked]);
@@ -80,50 +112,64 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
   return (
     <div class="two-columns">
       <form class="question" aria-label="The changes" onSubmit={(event) => event.preventDefault()}>
-        <Group title="What if">
-          <Slider
-            always
-            log
-            label="demand times"
-            low={0.1}
-            high={10}
-            start={1}
-            show={(value) => plain(value)}
-            value={changes.growth ?? 1}
-            onChange={(growth) => change({ growth: growth ?? 1 })}
-          />
-          <NumberField
-            label="Drives"
-            min={1}
-            step={1}
-            value={changes.drives ?? 1}
-            onChange={(drives) => change({ drives: drives ?? 1 })}
-          />
-          <Select
-            label="Drive"
-            value={changes.drive ?? question.device}
-            choices={(devices.value?.devices ?? []).map((one) => [one.id, one.model] as const)}
-            onChange={(drive) => change({ drive })}
-          />
-          {question.profile.workload.operation === "mixed" && (
+        <Problems.Provider value={problems}>
+          <Group title="Changes">
             <Slider
               always
-              label="share of reads"
-              low={0}
-              high={1}
-              start={0.7}
-              show={(value) => `${Math.round(value * 100)} %`}
-              value={changes.mix ?? question.profile.workload.read_fraction ?? 0.7}
-              onChange={(mix) => change({ mix: mix ?? 0.7 })}
+              log
+              label="demand, times today's"
+              low={0.1}
+              high={10}
+              start={1}
+              show={(value) => plain(value)}
+              value={changes.growth ?? 1}
+              onChange={(growth) => change({ growth: growth ?? 1 })}
             />
-          )}
-        </Group>
+            <Slider
+              log
+              label="p99 latency at most"
+              low={2e4}
+              high={1e8}
+              start={slaOf(question.profile).latency_p99_ns_max ?? 2e6}
+              show={duration}
+              value={changes[P99] ?? null}
+              onChange={(bound) => change({ [P99]: bound ?? undefined } as Changes)}
+            />
+            <NumberField
+              label="Drives"
+              name="drives"
+              min={1}
+              step={1}
+              value={changes.drives ?? 1}
+              onChange={(drives) => change({ drives: drives ?? 1 })}
+            />
+            <Select
+              label="Drive"
+              name="drive"
+              value={changes.drive ?? question.device}
+              choices={models(devices.value?.devices, changes.drive ?? question.device)}
+              onChange={(drive) => change({ drive })}
+            />
+            {question.profile.workload.operation === "mixed" && (
+              <Slider
+                always
+                label="share of reads"
+                low={0}
+                high={1}
+                start={0.7}
+                show={(value) => `${Math.round(value * 100)} %`}
+                value={changes.mix ?? question.profile.workload.read_fraction ?? 0.7}
+                onChange={(mix) => change({ mix: mix ?? 0.7 })}
+              />
+            )}
+          </Group>
+        </Problems.Provider>
         <p class="hint">
           Of {question.profile.name}. A drive that is built otherwise is simulated, which{" "}
           <code>iojoule what-if</code> does.
         </p>
       </form>
-      <div class="answer">
+      <div class="answer" aria-busy={waiting && !linked.trouble}>
         <h1>What if</h1>
         {linked.trouble && <Trouble text={linked.trouble} />}
         {trouble && <Trouble text={trouble} />}
@@ -149,7 +195,7 @@ function Outcome({ found }: { found: WhatIfAnswer }) {
   return (
     <>
       <div class="sides">
-        <Side title="As things are" side={found.base} />
+        <Side title="Now" side={found.base} />
         <Side title="Then" side={found.changed} />
       </div>
       {found.differences.length > 0 && (
@@ -185,6 +231,7 @@ function Outcome({ found }: { found: WhatIfAnswer }) {
 
 function Side({ title, side }: { title: string; side: WhatIfAnswer["base"] }) {
   const use = side.answer.recommended;
+  const power = use && estimate(use, scopePower(side.answer));
   return (
     <section class="headline" aria-label={title}>
       <h2>{title}</h2>
@@ -192,6 +239,15 @@ function Side({ title, side }: { title: string; side: WhatIfAnswer["base"] }) {
         {use ? describe(use.configuration) : "No configuration keeps the SLA."}
         {side.drives > 1 ? ` on each of ${side.drives} drives` : ""}
       </p>
+      {use && (
+        <p>
+          {power && (
+            <>
+              <b>{quantity(power.value, "W")}</b> <small>{interval(power, "W")}</small>
+            </>
+          )}
+        </p>
+      )}
       {use && <p class="hint">evidence: {side.answer.evidence.throughput_bytes_per_second}</p>}
     </section>
   );
