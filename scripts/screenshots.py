@@ -22,9 +22,11 @@ TARGET = Path(__file__).parents[1] / "docs/screens"
 PLACES = {
     "first": "/ui/",
     "recommend": "/ui/",
+    "infeasible": "/ui/",
     "what-if": "/ui/what-if",
     "fleet": "/ui/fleet",
     "drives": "/ui/drives",
+    "compare": "/ui/drives?compare=samsung-980-pro-1tb,wd-zn540",
     "drive": "/ui/drives/samsung-980-pro-1tb",
     "power-law": "/ui/drives/samsung-980-pro-1tb",
     "report": "/ui/",
@@ -61,9 +63,13 @@ def prepare(page: Page, name: str) -> None:
         page.get_by_role("button", name="Take an example").click()
         page.get_by_role("button", name="Plan", exact=True).click()
         page.get_by_role("heading", name="Who does what").wait_for()
-    elif name in ("recommend", "report"):
+    elif name in ("recommend", "report", "infeasible"):
         page.get_by_role("button", name="Recommend", exact=True).click()
         page.locator("#headline").wait_for()
+    if name == "infeasible":
+        page.get_by_role("slider", name="p99 latency at most").press("Home")
+        page.locator(".headline.infeasible").wait_for()
+        page.evaluate("scrollTo(0, 0)")
     if name == "power-law":
         page.locator("#power-law").evaluate("(heading) => heading.scrollIntoView()")
     elif name == "report":
@@ -93,7 +99,7 @@ def main() -> None:
                     page.goto(place)
                     prepare(page, name)
                     page.screenshot(
-                        path=TARGET / f"{name}-{size}-{scheme}.jpg", type="jpeg", quality=70
+                        path=TARGET / f"{name}-{size}-{scheme}.jpg", type="jpeg", quality=60
                     )
                 context.close()
         browser.close()

@@ -6,12 +6,14 @@ frame that holds the new front has been painted.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -143,3 +145,37 @@ def test_every_move_of_a_slider_is_drawn_at_once(browser: Browser, tmp_path: Pat
         page.context.close()
     assert min(alone) <= MOVE_SECONDS
     assert min(dragged) <= MOVE_SECONDS
+
+
+def test_moves_among_many_candidates_are_reported(browser: Browser, tmp_path: Path) -> None:
+    """About 20,000 candidates; the time is printed, the number of candidates asserted."""
+    free = {
+        "engine": "all", "completion": "all", "scheduler": "all", "submission_polling": "all",
+        "queue_depth": list(range(1, 44)), "jobs": list(range(1, 17)),
+    }  # fmt: skip
+    profile = {
+        "name": "many",
+        "workload": {
+            "operation": "read", "useful_request_bytes": 4096,
+            "demand_operations_per_second": 100000,
+        },
+        "current": {"queue_depth": 8, "jobs": 8},
+        "sla": {"latency_p99_ns_max": 250000},
+        "concurrency_max": 1024,
+        "free": free,
+    }  # fmt: skip
+    query = urlencode({"device": "samsung-980-pro-1tb", "profile": json.dumps(profile)})
+    with Service(tmp_path) as service:
+        page = browser.new_context(base_url=service.url).new_page()
+        page.add_init_script(WATCH)
+        page.goto(f"/ui/?{query}")
+        wait(page, "window.firstFront > 0")
+        counts = page.get_by_text("candidates,").inner_text()
+        assert int(counts.split()[0].replace(",", "")) >= 20_000
+        page.get_by_role("slider", name="p99 latency at most").focus()
+        moves: list[float] = []
+        for number in range(MOVES // 2):
+            page.keyboard.press("ArrowLeft" if number % 2 else "ArrowRight")
+            moves += taken(page)
+        told(f"{counts.split()[0]} candidates", moves)
+        page.context.close()

@@ -45,7 +45,7 @@ export function App() {
       </header>
       <KeyForm />
       <main id="main" tabIndex={-1}>
-        <Content key={`${place.path}?${place.query}`} path={place.path} query={place.query} />
+        <Content key={place.visit} path={place.path} query={place.query} />
       </main>
     </>
   );

@@ -9,12 +9,20 @@ const REST_MS = 250;
 export interface Place {
   path: string;
   query: URLSearchParams;
+  /** Another number at each move through the history, also back to an address seen before. */
+  visit: number;
 }
+
+let visits = 0;
+
+/** The address that is shown; a link to a part of it moves nowhere. */
+let shown = location.pathname + location.search;
 
 function here(): Place {
   return {
     path: location.pathname.slice(ROOT.length).replace(/\/$/, ""),
     query: new URLSearchParams(location.search),
+    visit: visits,
   };
 }
 
@@ -23,6 +31,10 @@ export function usePlace(): Place {
   const [place, setPlace] = useState(here);
   useEffect(() => {
     const moved = () => {
+      const now = location.pathname + location.search;
+      if (now === shown) return;
+      shown = now;
+      visits += 1;
       clearTimeout(timer);
       unwritten = null; // it belongs to the entry that was left
       setPlace(here());
@@ -71,6 +83,7 @@ export function advance(query: Record<string, string>): void {
   const to = address(here().path, query);
   keep(to);
   history.pushState(null, "", to);
+  shown = location.pathname + location.search;
 }
 
 function keep(to: string): void {
@@ -83,6 +96,9 @@ function keep(to: string): void {
 
 function write(): void {
   clearTimeout(timer);
-  if (unwritten?.split("?")[0] === location.pathname) history.replaceState(null, "", unwritten);
+  if (unwritten?.split("?")[0] === location.pathname) {
+    history.replaceState(null, "", unwritten);
+    shown = location.pathname + location.search;
+  }
   unwritten = null;
 }

@@ -81,12 +81,12 @@ def test_a_recommendation_is_saved_as_a_report(
     page: Page, browser: Browser, tmp_path: Path
 ) -> None:
     recommended(page)
-    told = page.locator("#headline").inner_text()
+    told = page.locator(".headline .sentence").inner_text()
     path = saved(page, page.get_by_role("button", name="Save report"), tmp_path)
     assert path.name == "my-workload-on-samsung-980-pro-1tb.html"
     answer = data_of(path.read_text("utf-8"), path.name)["answer"]
     depth = answer["recommended"]["configuration"]["queue_depth"]
-    assert f"depth {depth}," in told
+    assert f"to {depth}" in told
     check_opens_alone(browser, path, "my workload on Samsung 980 PRO")
     check_accessible(browser, path)
 

@@ -1,4 +1,7 @@
 // A picture that is read as a whole: its frame, its axes and a name for those who cannot see it.
+//
+// Drawn by hand on d3's scales and shapes, as SVG. uPlot and ECharts draw on a canvas, where no
+// marker can have the focus or a name; Observable Plot brings most of d3, several times this bundle.
 import type { ComponentChildren } from "preact";
 import { Axes, type Axis, type Frame, type Scale } from "./axes";
 

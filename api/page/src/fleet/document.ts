@@ -28,6 +28,26 @@ export const EMPTY: Fleet = {
   classes: [{ ...EMPTY_CLASS, name: "work" }],
 } as Fleet;
 
+/** A rack of drives any of which may serve a key-value store. */
+export const EXAMPLE = {
+  name: "rack",
+  domains: [{ name: "rack", limit_watts: 400, base_watts: 100 }],
+  drives: [
+    { name: "shared", device: "samsung-980-pro-1tb", count: 20, domain: "rack", classes: ["kv"] },
+  ],
+  classes: [
+    {
+      name: "kv",
+      demand_bytes_per_second: 5e9,
+      redirectable: true,
+      workload: {
+        workload: { operation: "read", useful_request_bytes: 4096 },
+        sla: { latency_p99_ns_max: 2e6 },
+      },
+    },
+  ],
+} as unknown as Fleet;
+
 /** What the service cannot read stays as it was typed, and the service says so at the field. */
 function numberOf(text: string, factor = 1): number | string | undefined {
   const value = Number(text.replace(/[\s']/g, ""));

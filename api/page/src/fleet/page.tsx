@@ -1,7 +1,7 @@
 // Many drives under one budget: what each budget buys, and who does what under one of them.
 import { line } from "d3-shape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { explain, fieldsOf, get, post, postPage } from "../api/client";
+import { explain, fieldsOf, post, postPage } from "../api/client";
 import type { DeviceSummary, FieldProblem, FleetAnswer, FrontierAnswer } from "../api/types";
 import { scaleOver, useFrame } from "../charts/axes";
 import { Plot } from "../charts/plot";
@@ -22,22 +22,11 @@ import {
   EMPTY_CLASS,
   EMPTY_DOMAIN,
   EMPTY_DRIVES,
+  EXAMPLE,
   type Fleet,
   fleetOf,
   toAddress,
 } from "./document";
-
-interface Example {
-  paths: {
-    "/fleet/plan": {
-      post: {
-        requestBody: {
-          content: Record<string, { examples: Record<string, { value: { fleet: Fleet } }> }>;
-        };
-      };
-    };
-  };
-}
 
 interface Planned {
   frontier: FrontierAnswer;
@@ -99,12 +88,6 @@ export function FleetPage({ query }: { query: URLSearchParams }) {
     if (to) advance(to);
     void ask();
   };
-  const example = async () => {
-    const { paths } = await get<Example>("/openapi.json");
-    const body = Object.values(paths["/fleet/plan"].post.requestBody.content)[0];
-    const value = Object.values(body?.examples ?? {})[0]?.value;
-    if (value) change(value.fleet);
-  };
   const open = async (file: File | undefined) => {
     if (!file) return;
     const found = fleetOf(await file.text());
@@ -120,7 +103,7 @@ export function FleetPage({ query }: { query: URLSearchParams }) {
         drives there are, and what they serve. Rows can be pasted from a spreadsheet.
       </p>
       <p class="actions">
-        <button type="button" onClick={example}>
+        <button type="button" onClick={() => change(EXAMPLE)}>
           Take an example
         </button>{" "}
         <button

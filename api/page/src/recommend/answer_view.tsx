@@ -8,7 +8,7 @@ import { Commands } from "./commands";
 import { describe } from "./configuration";
 import { FrontChart } from "./front_chart";
 import { CAPACITY, ENERGY, estimate, type Quantity, scopePower, TAIL } from "./quantities";
-import type { Question } from "./question";
+import { type Question, requestOf } from "./question";
 import { Reasons } from "./reasons";
 import { VerdictCard } from "./verdict_card";
 
@@ -28,9 +28,7 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
         <SaveFile
           label="Save report"
           name={fileName(`${answer.workload} on ${answer.device}`, "html")}
-          file={() =>
-            postPage("/recommend", { device: question.device, workload_profile: question.profile })
-          }
+          file={() => postPage("/recommend", requestOf(question))}
         />{" "}
         <button
           type="button"

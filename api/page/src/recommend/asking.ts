@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { explain, fieldsOf, isSuperseded, post } from "../api/client";
 import type { Answer, FieldProblem } from "../api/types";
-import type { Question } from "./question";
+import { type Question, requestOf } from "./question";
 
 interface Answered {
   /** The last answer, and what it answers; null before the first one. */
@@ -60,7 +60,7 @@ async function answerTo(
   question: Question,
   signal: AbortSignal,
 ): Promise<Omit<Answered, "question">> {
-  const body = { device: question.device, workload_profile: question.profile };
+  const body = requestOf(question);
   try {
     return { answer: await post<Answer>("/recommend", body, signal), trouble: null, problems: [] };
   } catch (error: unknown) {

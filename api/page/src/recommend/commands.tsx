@@ -3,7 +3,7 @@ import type { Answer } from "../api/types";
 import { Copyable } from "../parts/copy";
 import { fileName, save } from "../parts/save";
 import { differences, word } from "./configuration";
-import type { Question } from "./question";
+import { type Question, requestOf } from "./question";
 
 /** Commands to copy, and what they would change. */
 export function Commands({ answer, question }: { answer: Answer; question: Question }) {
@@ -14,7 +14,7 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
       )
     : [];
   const file = fileName(answer.workload || "workload", "json");
-  const asked = { device: question.device, workload_profile: question.profile };
+  const asked = requestOf(question);
   return (
     <section aria-labelledby="commands">
       <h2 id="commands">Put it into effect</h2>
@@ -29,6 +29,7 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
           ))}
         </ul>
       )}
+      {answer.settings && <Settings found={answer.settings} />}
       <p>
         <button type="button" onClick={() => save("answer.json", JSON.stringify(answer, null, 2))}>
           Save this answer
@@ -49,5 +50,17 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
         ).replaceAll("'", "'\\''")}'`}
       />
     </section>
+  );
+}
+
+/** The recommended configuration in the settings of an application. */
+function Settings({ found }: { found: NonNullable<Answer["settings"]> }) {
+  return (
+    <>
+      <h3>
+        {found.title} {found.version}: {found.file}
+      </h3>
+      <Copyable label={`the settings of ${found.title}`} text={found.text} />
+    </>
   );
 }

@@ -95,7 +95,15 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
                 open={begun}
                 onChange={change}
               />
-              <TodayForm open={begun} profile={question.profile} onChange={change} />
+              <TodayForm
+                settings={question.settings ?? ""}
+                onSettings={(settings) =>
+                  setQuestion((last) => ({ ...last, settings: settings || undefined }))
+                }
+                open={begun}
+                profile={question.profile}
+                onChange={change}
+              />
               {begun && <SlaForm profile={question.profile} onChange={change} />}
               {begun && <FactorsForm profile={question.profile} onChange={change} />}
             </div>

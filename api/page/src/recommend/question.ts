@@ -4,6 +4,14 @@ import type { Sla, WorkloadProfile } from "../api/types";
 export interface Question {
   device: string;
   profile: WorkloadProfile;
+  /** In whose settings the answer is stated too, as `postgresql=17`. */
+  settings?: string | undefined;
+}
+
+/** The question as the service takes it. */
+export function requestOf(question: Question): Record<string, unknown> {
+  const { device, profile, settings } = question;
+  return { device, workload_profile: profile, ...(settings ? { settings } : {}) };
 }
 
 /** What a link asks; `trouble` where it asks something that cannot be read. */
@@ -21,7 +29,11 @@ export function fromAddress(query: URLSearchParams): Linked {
     const profile = JSON.parse(text) as WorkloadProfile | null;
     if (typeof profile?.workload !== "object" || profile.workload === null)
       return { question: null, trouble: `${trouble}it has no field "workload".` };
-    return { question: { device: query.get("device") ?? FIRST_DEVICE, profile }, trouble: null };
+    const device = query.get("device") ?? FIRST_DEVICE;
+    return {
+      question: { device, profile, settings: query.get("settings") ?? undefined },
+      trouble: null,
+    };
   } catch (error) {
     return { question: null, trouble: `${trouble}${(error as Error).message}.` };
   }
@@ -29,7 +41,8 @@ export function fromAddress(query: URLSearchParams): Linked {
 
 /** The question as the query of a link. */
 export function toAddress(question: Question): Record<string, string> {
-  return { device: question.device, profile: JSON.stringify(question.profile) };
+  const { device, profile, settings } = question;
+  return { device, profile: JSON.stringify(profile), ...(settings ? { settings } : {}) };
 }
 
 /** The bounds of a profile as fields; the service turns an SLA in words into them. */

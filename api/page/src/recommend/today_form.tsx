@@ -1,6 +1,6 @@
 // What runs today: a preset, or its settings.
 import type { WorkloadProfile } from "../api/types";
-import { Fold, Group, NumberField, Select } from "../parts/field";
+import { Fold, Group, NumberField, Select, TextField } from "../parts/field";
 import { withCurrent } from "./question";
 
 const ENGINES = [
@@ -8,6 +8,18 @@ const ENGINES = [
   ...["psync", "posixaio", "libaio", "io_uring", "io_uring_cmd", "spdk"].map(
     (name) => [name, name] as const,
   ),
+] as const;
+
+const APPLICATIONS = [
+  ["", "my own"],
+  ["postgresql", "PostgreSQL"],
+  ["mysql", "MySQL"],
+  ["mariadb", "MariaDB"],
+  ["rocksdb", "RocksDB"],
+  ["ceph", "Ceph OSD"],
+  ["qemu", "QEMU"],
+  ["libvirt", "libvirt"],
+  ["fio", "fio"],
 ] as const;
 
 const PRESETS: readonly { title: string; current: Record<string, unknown> | null }[] = [
@@ -29,15 +41,33 @@ const PRESETS: readonly { title: string; current: Record<string, unknown> | null
 /** How the application does its I/O now; what is left out takes the profile's default. */
 export function TodayForm(props: {
   profile: WorkloadProfile;
+  /** The application and its version, as `postgresql=17`. */
+  settings: string;
+  onSettings: (settings: string) => void;
   /** Whether the settings are unfolded. */
   open: boolean;
   onChange: (profile: WorkloadProfile) => void;
 }) {
   const { profile, onChange } = props;
   const { current } = profile;
+  const [application = "", version = ""] = props.settings.split("=");
   const chosen = PRESETS.findIndex((one) => same(one.current, current ?? null));
   return (
     <Group title="3. What runs today">
+      <Select
+        label="Application"
+        name="settings"
+        value={application}
+        choices={APPLICATIONS}
+        onChange={props.onSettings}
+      />
+      {application && (
+        <TextField
+          label="Version"
+          value={version}
+          onChange={(text) => props.onSettings(text ? `${application}=${text}` : application)}
+        />
+      )}
       <Select
         label="I/O"
         value={chosen < 0 ? "" : String(chosen)}

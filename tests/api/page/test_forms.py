@@ -1,0 +1,147 @@
+"""What somebody types, pastes and uploads: kept in the address, checked at the field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.api.page.test_page import answered, first_question, link
+
+
+def paste(page: Page, label: str, text: str) -> None:
+    """Paste into a field, as a spreadsheet does."""
+    page.get_by_label(label, exact=True).evaluate(
+        """(field, text) => {
+          const data = new DataTransfer();
+          data.setData("text/plain", text);
+          field.dispatchEvent(new ClipboardEvent("paste",
+            { clipboardData: data, bubbles: true, cancelable: true }));
+        }""",
+        text,
+    )
+
+
+def plan(page: Page) -> None:
+    page.get_by_role("button", name="Plan", exact=True).click()
+
+
+def test_rows_of_a_spreadsheet_become_a_fleet_whose_plan_a_link_shows(page: Page) -> None:
+    page.goto("/ui/fleet")
+    paste(
+        page,
+        "Power domains, row 1, Name",
+        "Name\tFed by\tLimit, W\tOther load, W\nr1\t\t900\t100\n",
+    )
+    paste(
+        page,
+        "Drives, row 1, Name",
+        "a\tsamsung-980-pro-1tb\t6\tr1\tkv\nb\tsamsung-980-pro-1tb\t4\tr1\tkv\n",
+    )
+    paste(page, "Classes of work, row 1, Name", "kv\t900\tread\t\t4096\t2000\tyes\n")
+    plan(page)
+    expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
+    fleet = json.loads(parse_qs(urlsplit(link(page)).query)["fleet"][0])
+    assert [group["count"] for group in fleet["drives"]] == [6, 4]
+    assert fleet["classes"][0]["demand_bytes_per_second"] == 900e6
+    assert fleet["classes"][0]["workload"]["sla"]["latency_p99_ns_max"] == 2e6
+    page.reload()
+    expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
+    expect(page.get_by_label("Drives, row 2, Drives", exact=True)).to_have_value("4")
+
+
+def test_a_rejected_cell_says_why_and_the_old_plan_is_gone(page: Page) -> None:
+    page.goto("/ui/fleet")
+    page.get_by_role("button", name="Take an example").click()
+    count = page.get_by_label("Drives, row 1, Drives", exact=True)
+    expect(count).to_have_value("20")
+    plan(page)
+    expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
+    count.fill("many")
+    plan(page)
+    expect(count).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_role("heading", name="Who does what")).to_have_count(0)
+
+
+def test_a_fleet_that_cannot_be_read_is_said(page: Page) -> None:
+    page.goto("/ui/fleet?fleet=%7Bbroken")
+    expect(page.get_by_role("alert")).to_contain_text("address")
+
+
+def test_an_error_stands_at_the_field_in_words(page: Page) -> None:
+    first_question(page)
+    field = page.get_by_label("Request, bytes")
+    field.fill("100")
+    field.blur()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    said = page.locator(f"[id='{field.get_attribute('aria-describedby')}']")
+    expect(said).to_contain_text("multiple of 512")
+    assert "/" not in page.get_by_role("alert").inner_text()
+    expect(page.locator("#headline")).to_have_count(0)
+
+
+def test_a_failed_what_if_leaves_no_old_answer(page: Page) -> None:
+    page.goto("/ui/what-if")
+    expect(page.get_by_label("Then", exact=True)).to_contain_text("depth")
+    drives = page.get_by_label("Drives", exact=True)
+    drives.fill("-1")
+    drives.blur()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_label("Then", exact=True)).to_have_count(0)
+    page.goto("/ui/what-if?changes=%5B")
+    expect(page.get_by_role("alert")).to_contain_text("address")
+
+
+def test_answers_of_equal_rank_say_what_would_change_them(page: Page) -> None:
+    first_question(page)
+    page.get_by_role("slider", name="p99 latency at most").press("Home")
+    card = page.locator(".headline")
+    expect(card).to_have_class("headline infeasible")
+    expect(card).to_contain_text("What would change this")
+    page.get_by_label("bound p99 latency at most").uncheck()
+    page.get_by_label("Queue depth").fill("16")
+    page.get_by_label("Jobs", exact=True).fill("1")
+    page.get_by_label("Engine").select_option("io_uring")
+    answered(page)
+    expect(card).to_contain_text("Next")
+
+
+def test_the_saving_is_stated_in_money_where_there_is_a_price(page: Page) -> None:
+    first_question(page)
+    expect(page.locator(".saved")).not_to_contain_text("EUR")
+    page.get_by_label("Price per kWh").fill("0.3")
+    page.get_by_label("g CO2 per kWh").fill("350")
+    page.get_by_label("PUE", exact=True).click()
+    expect(page.locator(".saved")).to_contain_text("EUR")
+    expect(page.locator(".saved")).to_contain_text("kg CO2")
+
+
+def test_the_answer_is_stated_in_settings_of_a_database(page: Page) -> None:
+    page.goto("/ui/")
+    page.get_by_label("Application").select_option("postgresql")
+    page.get_by_role("button", name="Recommend", exact=True).click()
+    answered(page)
+    expect(page.get_by_role("heading", name="PostgreSQL")).to_be_visible()
+    assert parse_qs(urlsplit(link(page)).query)["settings"] == ["postgresql"]
+    version = page.get_by_label("Version")
+    version.fill("17")
+    version.blur()
+    expect(page.get_by_role("heading", name="PostgreSQL 17")).to_be_visible()
+
+
+@pytest.mark.parametrize("broken", ["notes.csv"])
+def test_a_folder_is_uploaded_and_what_is_not_read_is_listed(
+    page: Page, tmp_path: Path, broken: str
+) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / broken).write_text("just,notes\n1,2\n")
+    (folder / "odd.json").write_text("{}")
+    page.goto("/ui/jobs")
+    page.get_by_label("or a folder").set_input_files(folder)
+    said = page.get_by_role("alert")
+    expect(said).to_contain_text("2 files not read")
+    expect(said).to_contain_text(broken)
