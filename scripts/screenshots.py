@@ -6,6 +6,7 @@ and keeps its things in a folder of its own.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -15,14 +16,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
 TARGET = Path(__file__).parents[1] / "docs/screens"
+INFEASIBLE = json.dumps(
+    {
+        "name": "strict",
+        "workload": {"operation": "read", "demand_operations_per_second": 100000},
+        "current": {"queue_depth": 8, "jobs": 8},
+        "sla": {"latency_p99_ns_max": 20000},
+    }
+)
 PLACES = {
     "first": "/ui/",
     "recommend": "/ui/",
-    "infeasible": "/ui/",
+    "infeasible": f"/ui/?{urlencode({'device': 'samsung-980-pro-1tb', 'profile': INFEASIBLE})}",
     "what-if": "/ui/what-if",
     "fleet": "/ui/fleet",
     "drives": "/ui/drives",
@@ -63,13 +73,11 @@ def prepare(page: Page, name: str) -> None:
         page.get_by_role("button", name="Take an example").click()
         page.get_by_role("button", name="Plan", exact=True).click()
         page.get_by_role("heading", name="Who does what").wait_for()
-    elif name in ("recommend", "report", "infeasible"):
+    elif name in ("recommend", "report"):
         page.get_by_role("button", name="Recommend", exact=True).click()
         page.locator("#headline").wait_for()
     if name == "infeasible":
-        page.get_by_role("slider", name="p99 latency at most").press("Home")
         page.locator(".headline.infeasible").wait_for()
-        page.evaluate("scrollTo(0, 0)")
     if name == "power-law":
         page.locator("#power-law").evaluate("(heading) => heading.scrollIntoView()")
     elif name == "report":
