@@ -37,6 +37,9 @@ GAP_SECONDS = 0.01
 """Shortest time without a request that parts two bursts, by default. A drive does not come
 to rest in pauses of 5 and 30 ms and does in 100 ms (000, 5.9 F13), so shorter ones save nothing."""
 
+SHORT_SECONDS = 60.0
+"""A shorter trace does not tell what a workload demands in the long run."""
+
 
 class IoSource(StrEnum):
     """Where a summary comes from."""
@@ -50,6 +53,7 @@ class IoSource(StrEnum):
     PG_STAT_IO = "pg_stat_io"
     PROMETHEUS = "prometheus"
     SMARTCTL = "smartctl"
+    TRACE = "trace"
 
 
 class LogHistogram(Section):
@@ -119,6 +123,7 @@ class IoWindow(Section):
         write_sizes: Likewise.
         sequential_share: Share of reads and writes that begin where another one ended.
         span_bytes: Distance from the lowest to the highest byte that was touched.
+        touched_bytes: Different blocks of 4 KiB that were touched, in bytes.
         resolution_seconds: How exactly times are known; 0 from a trace.
     """
 
@@ -142,6 +147,7 @@ class IoWindow(Section):
     write_sizes: dict[int, Count] = Field(default_factory=dict)
     sequential_share: Fraction | None = None
     span_bytes: Count | None = None
+    touched_bytes: Count | None = None
     resolution_seconds: NonNegative | None = None
 
     @property
@@ -196,6 +202,22 @@ class IoSummary(Section):
         return _pooled(self.windows if windows is None else tuple(windows))
 
 
+def short_or_pooled(seconds: float | None, volumes: int) -> list[str]:
+    """What to know of a demand from a short trace, or from several volumes taken together."""
+    notes = []
+    if seconds is not None and seconds < SHORT_SECONDS:
+        notes.append(
+            f"the trace lasts {seconds:.3g} s: demand, arrivals and working set are those of so "
+            "short a time and not of a workload; take a longer trace"
+        )
+    if volumes > 1:
+        notes.append(
+            f"{volumes} volumes are taken together: demand and working set are those of one drive "
+            "that holds them all, and rewrites and sequential runs are within each volume"
+        )
+    return notes
+
+
 _SUMS = (
     "seconds",
     "reads",
@@ -212,7 +234,7 @@ _SUMS = (
     "unsure_gaps",
 )
 _COUNTERS = ("in_flight", "read_sizes", "write_sizes")
-_LARGEST = ("span_bytes", "resolution_seconds")
+_LARGEST = ("span_bytes", "touched_bytes", "resolution_seconds")
 
 
 def _pooled(windows: tuple[IoWindow, ...]) -> IoWindow:

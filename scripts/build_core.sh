@@ -31,14 +31,14 @@ stamp=$build/built.stamp
 # folder is newer when a file was added to it or removed.
 up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && built &&
-        [ -z "$(find CMakeLists.txt sim/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/preload tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
+        [ -z "$(find CMakeLists.txt sim/core datasets/traces/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/preload tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
 }
 
 built() {
     case $kind in
     core)
         set -- sim/_core.*.so
-        [ -e sim/_core.pyi ] || return 1
+        [ -e sim/_core.pyi ] && [ -e datasets/traces/_native.pyi ] || return 1
         ;;
     sanitize) set -- "$build"/_core.*.so ;;
     esac

@@ -7,10 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from iojoule.api.application.workloads import Kept, observe_traced, write_profile
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.trace_options import (
+    ClassesOption,
+    SampleOption,
+    SecondsOption,
+    StartOption,
+    TimeUnitOption,
+    TraceFormatOption,
+    VolumeOption,
+)
 from iojoule.api.reports.quantities import digits, quantity, size
 from iojoule.datasets.io_summary import (
     IoSummary,
@@ -33,13 +43,24 @@ from iojoule.recommender.workloads.sources import (
     open_source,
     summary_of,
 )
+from iojoule.sim.formats.files import write_file
 
 if TYPE_CHECKING:
     from iojoule.datasets.io_summary import IoSummary
     from iojoule.recommender.request import WorkloadProfile
 
 
+class _Workload(TyperGroup):
+    """`from trace` is a command of two words."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[:2] == ["from", "trace"]:
+            args = ["from trace", *args[2:]]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Workload,
     add_completion=False,
     help="Workload profiles from job files, traces, a live drive, and presets.",
     no_args_is_help=True,
@@ -129,6 +150,102 @@ def from_(
         source.path, source.text, source.kind, gap_seconds=gap_seconds, drive=drive
     )
     _answer(summary, loop, pattern, hours, out, histograms, output)
+
+
+@app.command("from trace")
+def from_trace(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Plain, .gz or .zst.")],
+    form: TraceFormatOption = None,
+    volume: VolumeOption = None,
+    merge: Annotated[
+        bool, typer.Option("--merge", help="All volumes as one drive, each in a range of its own.")
+    ] = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="A profile for each volume; --out is then a folder.")
+    ] = False,
+    start: StartOption = 0.0,
+    seconds: SecondsOption = None,
+    sample: SampleOption = 1.0,
+    time_unit: TimeUnitOption = None,
+    loop: LoopOption = None,
+    pattern: PatternOption = None,
+    gap_seconds: GapOption = 0.01,
+    out: OutOption = None,
+    fleet_classes: ClassesOption = None,
+    histograms: HistogramsOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Read a block trace of any size; the files are one trace, each volume has its own profile.
+
+    A trace of several volumes lists them.
+    """
+    from iojoule.api.application import traces
+    from iojoule.datasets.traces.read import Selection
+    from iojoule.datasets.traces.volumes import survey
+    from iojoule.recommender.workloads.demand_classes import demand_classes
+
+    if merge and each:
+        raise typer.BadParameter("--merge and --each: choose one")
+    if each and (out is None or histograms is not None):
+        raise typer.BadParameter("--each needs --out FOLDER, and has no --histograms")
+    selection = Selection(tuple(volume or ()), start, seconds, sample=sample, time_unit=time_unit)
+    reader = traces.reader_of(files, form, selection)
+    seen = survey(reader, gap_seconds)
+    if fleet_classes is not None:
+        write_file(fleet_classes, demand_classes(seen))
+        console.note(f"wrote {fleet_classes}")
+    if each and out is not None:
+        for name in seen.volumes:
+            profile = from_summary(
+                seen.summary(name),
+                loop=Loop(loop) if loop else None,
+                pattern=Pattern(pattern) if pattern else None,
+            )
+            write_profile(profile, out / f"{traces.file_name(name)}.toml")
+        console.note(f"wrote {len(seen.volumes)} profiles to {out}")
+    elif merge and len(seen.volumes) > 1:
+        pooled = traces.merged(reader, seen, gap_seconds)
+        summary = traces.merged_summary(pooled, len(seen.volumes))
+        _answer(summary, loop, pattern, None, out, histograms, output)
+        return
+    if len(seen.volumes) == 1 and not each:
+        summary = seen.summary(traces.only_volume(seen))
+        _answer(summary, loop, pattern, None, out, histograms, output)
+        return
+    if output is not Form.TABLE or histograms is not None or (out is not None and not each):
+        traces.only_volume(seen)
+    _list_volumes(traces.volume_records(seen))
+    for note in seen.notes:
+        console.note(note)
+    if not each:
+        console.note("several volumes: --volume NAME, --merge or --each --out FOLDER give profiles")
+
+
+VOLUME_TITLES = {
+    "volume": "volume",
+    "requests": "requests",
+    "read_fraction": "reads",
+    "requests_per_second": "mean",
+    "requests_in_busiest_second": "busiest second",
+    "bytes_per_second": "moved",
+    "request_bytes": "mean size",
+    "touched_bytes": "touched",
+    "end_bytes": "ends at",
+}
+
+
+def _list_volumes(records: list[dict[str, Any]]) -> None:
+    table = console.new_table(VOLUME_TITLES.values(), title="Volumes")
+    for record in records:
+        table.add_row(
+            *(
+                str(record[name])
+                if name in ("volume", "requests", "requests_in_busiest_second")
+                else quantity(name, record[name])
+                for name in VOLUME_TITLES
+            )
+        )
+    console.emit_table(table)
 
 
 def _refuse_summary_options(file: Path, **given: object) -> None:

@@ -52,7 +52,7 @@ def from_summary(
         if loop is not Loop.CLOSED:
             _tell_saturation(seen, notes)
     if seen.span_bytes:
-        workload["working_set_bytes"] = float(seen.span_bytes)
+        workload["working_set_bytes"] = float(seen.touched_bytes or seen.span_bytes)
     if seen.discards:
         notes.append(f"{seen.discards} requests to discard are left out")
     data = {

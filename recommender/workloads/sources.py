@@ -13,7 +13,13 @@ from typing import Any
 import tomlkit
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, parse_summary
+from iojoule.datasets.io_summary import (
+    GAP_SECONDS,
+    IoSource,
+    IoSummary,
+    parse_summary,
+    short_or_pooled,
+)
 from iojoule.recommender.request import WorkloadProfile, lines_of, read_text
 from iojoule.recommender.workloads.statistics import (
     STATISTICS,
@@ -102,11 +108,12 @@ def summary_of(
     if kind is SourceKind.OBSERVED:
         return parse_summary(text, str(path))
     trace, notes = _PARSERS[kind](text, str(path))
+    window = window_of(trace, gap_seconds)
     return IoSummary(
         source=IoSource(kind.value),
         name=path.stem,
-        windows=(window_of(trace, gap_seconds),),
-        notes=notes,
+        windows=(window,),
+        notes=(*notes, *short_or_pooled(window.seconds, 0)),
     )
 
 

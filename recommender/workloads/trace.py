@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.io_summary import GAP_SECONDS, IoWindow, LogHistogram
+from iojoule.datasets.io_summary import (
+    GAP_SECONDS,
+    IoWindow,
+    LogHistogram,
+    short_or_pooled,
+)
 from iojoule.recommender.request import lines_of
 
 Floats = NDArray[np.float64]
@@ -183,7 +188,7 @@ def parse_blkparse(text: str, where: str) -> tuple[Trace, tuple[str, ...]]:
     found: dict[str, dict[str, list[_Event]]] = defaultdict(lambda: defaultdict(list))
     odd: Counter[str] = Counter()
     for number, line in enumerate(lines_of(text), start=1):
-        if not line.strip():
+        if not line.strip() or line.startswith("#"):
             continue
         if _END.match(line):
             break
@@ -398,7 +403,7 @@ def parse_mqsim_trace(text: str, where: str) -> tuple[Trace, tuple[str, ...]]:
         rows.append(row)
     if not rows:
         raise InputError(f"{where}: holds no request")
-    at, _, sector, sectors, kind = np.array(rows, dtype=np.int64).T
+    at, device, sector, sectors, kind = np.array(rows, dtype=np.int64).T
     trace = Trace(
         np.where(kind == 0, Kind.WRITE, Kind.READ),
         sector * SECTOR_BYTES,
@@ -406,7 +411,8 @@ def parse_mqsim_trace(text: str, where: str) -> tuple[Trace, tuple[str, ...]]:
         at * 1e-9,
         counts_flushes=False,
     )
-    return trace, ("a trace of MQSim tells neither flushes nor completions",)
+    notes = ["a trace of MQSim tells neither flushes nor completions"]
+    return trace, (*notes, *short_or_pooled(None, len(np.unique(device))))
 
 
 def _number_mqsim_trace(word: str, limit: int, what: str) -> int:
