@@ -207,7 +207,7 @@ def short_or_pooled(seconds: float | None, volumes: int) -> list[str]:
     notes = []
     if seconds is not None and seconds < SHORT_SECONDS:
         notes.append(
-            f"the trace lasts {seconds:.3g} s: demand, arrivals and working set are those of so "
+            f"the trace lasts {seconds:.3g} s: its rates, arrivals and working set are those of so "
             "short a time and not of a workload; take a longer trace"
         )
     if volumes > 1:

@@ -29,7 +29,8 @@ def reader_of(paths: Sequence[Path], form: str | None, selection: Selection) -> 
 def placed(reader: TraceReader, seen: Survey) -> TraceReader:
     """The same, with an address range of its own for each volume that was seen."""
     ranges = ranges_of({name: volume.end_bytes for name, volume in seen.volumes.items()})
-    return replace(reader, selection=replace(reader.selection, ranges=ranges))
+    selection = replace(reader.selection, ranges=ranges)
+    return TraceReader(reader.paths, reader.form, selection, reader.block_bytes)
 
 
 def merged(reader: TraceReader, seen: Survey, gap_seconds: float = GAP_SECONDS) -> Survey:

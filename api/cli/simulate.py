@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from iojoule.api.application.replay import replay_day, replay_trace
 from iojoule.api.application.simulate import Plan, document, doubts, plan_runs
+from iojoule.api.application.traces import reader_of
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     DaskOption,
@@ -21,12 +23,24 @@ from iojoule.api.cli.options import (
     resources,
 )
 from iojoule.api.cli.progress import progress
+from iojoule.api.cli.simulate_trace import emit_replay
+from iojoule.api.cli.trace_options import (
+    SampleOption,
+    SecondsOption,
+    SpeedOption,
+    StartOption,
+    TimeUnitOption,
+    TraceFormatOption,
+    VolumeOption,
+)
 from iojoule.api.reports.quantities import quantity
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.traces.read import Selection
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.findings import Severity
-from iojoule.sim.formats.files import write_file
+from iojoule.sim.formats.files import read_drive, write_file
 from iojoule.sim.formats.mqsim_result import write_result_xml
+from iojoule.sim.presets import drive_path
 from iojoule.sim.result import FlowResult, Mode, ScenarioResult
 from iojoule.sim.sweep import parse_axis
 
@@ -73,7 +87,7 @@ DriveOption = Annotated[
     ),
 ]
 WorkloadOption = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Option(
         "--workload", metavar="FILE", help="MQSim's workload.xml or a .toml. May be repeated."
     ),
@@ -93,7 +107,7 @@ JobsOption = Annotated[
 
 def simulate(
     ssd: DriveOption,
-    workload: WorkloadOption,
+    workload: WorkloadOption = None,
     mode: Annotated[
         ModeChoice | None,
         typer.Option(help="Default: what the drive's file says; MQSim's files mean compat."),
@@ -133,12 +147,75 @@ def simulate(
         int, typer.Option(min=0, metavar="N", help="Simulated events at most; 0: any.")
     ] = 0,
     server: ServerOption = None,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--trace", metavar="FILE", help="Replay a block trace instead. May be repeated."
+        ),
+    ] = None,
+    trace_format: TraceFormatOption = None,
+    volume: VolumeOption = None,
+    start: StartOption = 0.0,
+    seconds: SecondsOption = None,
+    speed: SpeedOption = 1.0,
+    sample: SampleOption = 1.0,
+    time_unit: TimeUnitOption = None,
+    wrap: Annotated[
+        bool, typer.Option("--wrap", help="Fold addresses beyond the drive back by its size.")
+    ] = False,
+    day: Annotated[
+        int | None,
+        typer.Option(
+            "--day", min=1, metavar="REQUESTS", help="Replay a synthetic day of cloud volumes."
+        ),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", min=1e-3, metavar="SECONDS", help="Of the time line.")
+    ] = 3600.0,
 ) -> None:
-    """Simulate a drive under a workload.
+    """Simulate a drive under a workload, a block trace or a synthetic day.
 
     JSON goes to standard output and nothing else does: one scenario after the other, the flows in
     the order of the file, times in ns. Everything else that is to be said is on standard error.
     """
+    if trace or day:
+        if workload or server or vary or len(ssd) > 1 or (trace and day) or output is Form.XML:
+            raise typer.BadParameter(
+                "--trace or --day: one drive, -o json or table; no --workload, --vary or --server"
+            )
+        selection = Selection(
+            tuple(volume or ()),
+            start,
+            seconds,
+            speed=speed,
+            sample=sample,
+            time_unit=time_unit,
+            wrap=wrap,
+        )
+        drive = read_drive(drive_path(ssd[0]))
+        device = (drive if mode is None else drive.in_mode(Mode(mode.value))).device
+        room = Limits(memory_bytes=max_memory << 20)
+        answer = (
+            replay_trace(
+                device,
+                reader_of(trace, trace_format, selection),
+                interval_seconds=interval,
+                limits=room,
+            )
+            if trace
+            else replay_day(
+                device,
+                requests=day or 1,
+                volumes=1000,
+                seed=1,
+                interval_seconds=interval,
+                limits=room,
+            )
+        )
+        emit_replay(answer, as_json=output is Form.JSON)
+        return
+    if not workload:
+        raise typer.BadParameter("state --workload, --trace or --day")
     if server:
         refuse(
             server,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,6 +142,11 @@ class TraceReader:
     sampled: Sampled = field(default_factory=Sampled)
     volumes: list[str] = field(default_factory=list)
     began_unix_seconds: float | None = None
+
+    def on_drive(self, capacity_bytes: int) -> TraceReader:
+        """The same for a drive of this size, beyond which nothing may reach."""
+        selection = replace(self.selection, capacity_bytes=capacity_bytes)
+        return TraceReader(self.paths, self.form, selection, self.block_bytes)
 
     def batches(self) -> Iterator[Batch]:
         """The requests.

@@ -121,8 +121,11 @@ void Day::start_slot() {
   }
   build(weights_, volume_choices_);
   const auto minute = static_cast<std::size_t>(slot_ / 60) % config_.minutes.size();
-  mean_gap_s_ = 1 / (total * config_.minutes[minute]);
-  time_s_ = slot_ + mean_gap_s_ * gaps_[draw() % quantiles];
+  const double mean_gap_s = 1 / (total * config_.minutes[minute]);
+  // what is left of the gap that reaches into the slot passes at the new pace
+  const double left = mean_gap_s_ > 0 ? (time_s_ - slot_) / mean_gap_s_ : gaps_[draw() % quantiles];
+  mean_gap_s_ = mean_gap_s;
+  time_s_ = slot_ + left * mean_gap_s_;
 }
 
 std::size_t Day::next(const Requests& into) {

@@ -1,0 +1,48 @@
+"""`iojoule simulate --trace` and `--day`: a time line of watts, latency and state."""
+
+from __future__ import annotations
+
+from iojoule.api.application.replay import Replay
+from iojoule.api.cli import console
+from iojoule.api.reports.quantities import quantity
+from iojoule.sim.engines.fast import Interval
+
+TITLES = ("from", "requests/s", "read", "written", "watts", "mean latency", "p99", "state")
+
+
+def emit_replay(replay: Replay, *, as_json: bool) -> None:
+    """Write the answer on standard output, and what is to be known of it on standard error."""
+    if as_json:
+        console.emit_json(replay.document())
+    else:
+        console.emit_table(*_parts(replay))
+    for note in replay.notes:
+        console.note(note)
+
+
+def _parts(replay: Replay) -> list[object]:
+    result = replay.result
+    table = console.new_table(TITLES, title="Time line")
+    for interval in result.intervals:
+        table.add_row(*_cells(interval))
+    joules, seconds = sum(result.joules.values()), result.simulated_seconds
+    watts = quantity("watts", joules / seconds) if seconds and result.joules else "unknown power"
+    total = (
+        f"{result.requests} requests in {quantity('seconds', seconds)}: {watts} on average, "
+        f"p99 {quantity('_ns', result.latency.p99_ns)}"
+    )
+    return [table, "", total]
+
+
+def _cells(interval: Interval) -> list[str]:
+    seconds = interval.seconds
+    return [
+        quantity("seconds", interval.start_seconds),
+        f"{interval.requests / seconds:.4g}",
+        quantity("bytes_per_second", interval.bytes_read / seconds),
+        quantity("bytes_per_second", interval.bytes_written / seconds),
+        quantity("watts", interval.watts),
+        quantity("_ns", interval.latency_mean_ns),
+        quantity("_ns", interval.latency_p99_ns),
+        interval.state.value if interval.requests else f"idle, {interval.state.value}",
+    ]
