@@ -91,7 +91,7 @@ void Device::destage(std::uint32_t id) {
       if (cache.full()) {
         const CacheSlot evicted = cache.evict();
         if (must_be_programmed(evicted, flow)) {
-          const std::uint32_t eviction = make_eviction(evicted, flow);
+          const std::uint32_t eviction = make_eviction(evicted, flow, Priority::urgent);
           (evictions == nothing ? evictions : transactions_[last_eviction].next) = eviction;
           last_eviction = eviction;
           evicted_sectors += static_cast<std::uint32_t>(std::popcount(evicted.sectors));
@@ -136,15 +136,16 @@ bool Device::must_be_programmed(const CacheSlot& evicted, std::uint8_t flow) {
   return has_place;
 }
 
-// MQSim takes the evicted page for one of the flow whose page takes its slot.
-std::uint32_t Device::make_eviction(const CacheSlot& slot, std::uint8_t flow) {
+// MQSim takes the evicted page for one of the flow whose page takes its slot. A write evicts in class
+// URGENT, the fill of a read in none, which is served as HIGH.
+std::uint32_t Device::make_eviction(const CacheSlot& slot, std::uint8_t flow, Priority priority) {
   const std::uint32_t index = transactions_.make();
   Transaction& page = transactions_[index];
   page.flow = flow;
   page.lpn = lpn_of_key(slot.key);
   page.operation = Operation::program;
   page.source = Source::cache;
-  page.priority = static_cast<std::uint8_t>(Priority::urgent);
+  page.priority = static_cast<std::uint8_t>(priority);
   page.sectors = slot.sectors;
   page.bytes = static_cast<std::uint32_t>(std::popcount(slot.sectors)) * sector_bytes;
   page.issued_ns = events_.now_ns();
@@ -265,7 +266,7 @@ void Device::fill_from_read(const Transaction& read) {
   if (cache.full()) {
     const CacheSlot evicted = cache.evict();
     if (must_be_programmed(evicted, read.flow)) {
-      const std::uint32_t eviction = make_eviction(evicted, read.flow);
+      const std::uint32_t eviction = make_eviction(evicted, read.flow, Priority::high);
       const std::uint32_t bytes = transactions_[eviction].bytes;
       back_pressure_[share_of(read.flow)] += bytes / sector_bytes;
       access_dram({DramAccess::Purpose::eviction, read.flow, bytes, eviction});

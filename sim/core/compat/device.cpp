@@ -2,6 +2,7 @@
 
 #include "../watch.hpp"
 #include "run.hpp"
+#include "start_order.hpp"
 #include "striping.hpp"
 
 namespace iojoule::sim::compat {
@@ -171,10 +172,8 @@ void Device::make_mapping() {
 }
 
 RunResult Device::run() {
-  // MQSim starts its flows from the last to the first
-  for (std::size_t i = flows_.size(); i-- > 0;) {
-    Flow& flow = flows_[i];
-    const auto index = static_cast<std::uint32_t>(i);
+  for (const std::uint32_t index : start_order(geometry_, flow_configs_)) {
+    Flow& flow = flows_[index];
     if (flow.config->kind == FlowKind::trace) {
       if (flow.records_to_play > 0) events_.schedule(flow.trace.front().arrival_ns, flow_arrival, index);
     } else if (flow.config->generator == Generator::bandwidth) {

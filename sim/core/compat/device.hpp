@@ -110,7 +110,7 @@ class Device {
   void service_read(std::uint32_t request, std::vector<std::uint32_t>& pages);
   void destage(std::uint32_t request);
   bool must_be_programmed(const CacheSlot& evicted, std::uint8_t flow);
-  std::uint32_t make_eviction(const CacheSlot& slot, std::uint8_t flow);
+  std::uint32_t make_eviction(const CacheSlot& slot, std::uint8_t flow, Priority priority);
   void access_dram(const DramAccess& access);
   void start_dram(const DramAccess& access);
   void finish_dram();

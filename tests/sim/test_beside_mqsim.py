@@ -1,0 +1,68 @@
+"""Random inputs of every kind: iojoule equals MQSim, or warns by the name of the cause."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.workload import FlowConfig, Scenario
+from tests.sim.beside_mqsim import run_cases
+from tests.sim.random_inputs import KINDS, draw_case
+
+FIRST, CASES = 1_000_000, int(os.environ.get("IOJOULE_EXAMPLES", "1000"))
+EQUAL_SHARE = 0.995
+"""Of the cases of which no warning says that the engines may differ."""
+
+
+def start_order(channels: int, chips: int, flows: int) -> list[int]:
+    """Flows by when their first and only request was served, over a slow link."""
+    device = DeviceConfig(
+        preconditioning=False, gc_preemptible=False, mapping_ideal=True, channels=channels,
+        chips_per_channel=chips, dies_per_chip=1, planes_per_die=1, blocks_per_plane=64,
+        pages_per_block=64, link_lane_gigabytes_per_second=0.01, link_lanes=1,
+        page_read_ns=(1000, 1000, 1000),
+    )  # fmt: skip
+    flow = FlowConfig(total_requests=1, size_mean_sectors=1)
+    scenario = Scenario(
+        flows=tuple(flow.model_copy(update={"seed": n}) for n in range(1, flows + 1))
+    )
+    result = EmbeddedEngine().run(device, scenario)
+    return sorted(range(flows), key=lambda n: result.flows[n].flow_last_completion_ns)
+
+
+@pytest.mark.parametrize(
+    ("channels", "chips", "order"),
+    [
+        (8, 1, [6, 5, 4, 7, 3, 2, 1, 0]),
+        (8, 2, [5, 4, 6, 3, 7, 0, 1, 2]),
+        (8, 3, [5, 4, 2, 1, 3, 0, 6, 7]),
+        (8, 4, [5, 4, 2, 1, 7, 0, 3, 6]),
+        (8, 8, [7, 6, 1, 4, 0, 5, 2, 3]),
+        (8, 4, [2, 1, 0, 3]),
+        (8, 8, [1, 0, 2]),
+        (3, 5, [4, 0, 1, 2, 3]),
+    ],
+)
+def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) -> None:
+    """The orders are those that MQSim 7ec40e3 showed with the same inputs."""
+    assert start_order(channels, chips, len(order)) == order
+
+
+def test_a_seed_names_one_case(tmp_path: Path) -> None:
+    for seed in range(len(KINDS)):
+        assert draw_case(seed, tmp_path) == draw_case(seed, tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(
+    not os.environ.get("IOJOULE_MQSIM"), reason="IOJOULE_MQSIM does not name MQSim's binary"
+)
+def test_random_inputs_are_equal_or_warned_of() -> None:
+    outcomes = [o for o in run_cases(range(FIRST, FIRST + CASES)) if o.state != "ended"]
+    promised = [outcome for outcome in outcomes if not outcome.causes]
+    different = [outcome for outcome in promised if outcome.state == "different"]
+    assert len(different) <= (1 - EQUAL_SHARE) * len(promised), different
