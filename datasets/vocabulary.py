@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+UNBOUNDED: Literal["unbounded"] = "unbounded"
+"""An end without a bound, as in latencies of a demand that may exceed the capacity."""
+
 
 class Operation(StrEnum):
     """What the requests of a workload do."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from iojoule.datasets.schema import Configuration, Section
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import UNBOUNDED, Evidence
 from iojoule.recommender.factors import Factors, Objective
 from iojoule.recommender.request import Scope
 from iojoule.recommender.sla import Sla
@@ -62,10 +62,6 @@ class DurabilityAnswer(Section):
     power_cut_today: PowerCut | None
     options: list[Weaker]
     reason: str
-
-
-UNBOUNDED: Literal["unbounded"] = "unbounded"
-"""An end without a bound, as in latencies of a demand that may exceed the capacity."""
 
 
 def _read(value: Any) -> Any:

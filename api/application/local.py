@@ -59,10 +59,10 @@ class Resources:
 
     def folder(self, *request: Any) -> Path | None:
         """Where the results of a request are stored; None: nowhere."""
-        from iojoule.api.state.place import state_folder
-        from iojoule.sim.workers.checkpoint import key_of
-
         if self.state is None and self.dask is not None:
+            from iojoule.api.state.place import state_folder
+            from iojoule.sim.workers.checkpoint import key_of
+
             return state_folder() / "results" / key_of(*request)
         return self.state
 

@@ -14,12 +14,12 @@ from iojoule.api.application.fields import Where, check_names, placed, read_colu
 from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import UNBOUNDED
 from iojoule.model.evaluate.demanded import FIELDS as DEMANDED
 from iojoule.model.evaluate.frame import USED, used_columns
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
 from iojoule.model.evaluate.validity import FIELDS
-from iojoule.recommender.response import UNBOUNDED
 
 EVIDENCE = "evidence"
 

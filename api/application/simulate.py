@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.importers.column_map import load_column_map, public_map, public_maps
-from iojoule.datasets.importers.csv import import_csv
-from iojoule.datasets.schema import Measurement
-from iojoule.datasets.store import read_dataset
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, refuse_errors
 from iojoule.sim.formats.files import (
@@ -25,6 +21,9 @@ from iojoule.sim.presets import drive_path
 from iojoule.sim.result import Mode, ScenarioResult
 from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, with_values
 from iojoule.sim.workload import FlowConfig, Scenario
+
+if TYPE_CHECKING:
+    from iojoule.datasets.schema import Measurement
 
 
 @dataclass(frozen=True)
@@ -162,6 +161,10 @@ def measured(path: Path, columns: str | None) -> list[Measurement]:
     Raises:
         InputError: One of them cannot be read.
     """
+    from iojoule.datasets.importers.column_map import load_column_map, public_map, public_maps
+    from iojoule.datasets.importers.csv import import_csv
+    from iojoule.datasets.store import read_dataset
+
     if columns is None:
         return read_dataset(path).measurements()
     column_map = public_map(columns) if columns in public_maps() else load_column_map(columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from iojoule.recommender.response import UNBOUNDED
+from iojoule.datasets.vocabulary import UNBOUNDED
 
 Scale = tuple[float, str]
 

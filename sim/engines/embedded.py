@@ -42,6 +42,7 @@ from iojoule.sim.workload import (
 
 _READ_CACHING = (CachingMode.READ_CACHE, CachingMode.WRITE_READ_CACHE)
 _WEIGHTED = (Priority.MEDIUM, Priority.LOW)
+_SMALL_HOT_REGION = 30
 _NEARLY_ALL = 0.9
 """Seen: 0.83 of the working set is filled by replaying requests, 0.92 in another way."""
 
@@ -83,6 +84,17 @@ def near_but_not_equal(
             "with hot and cold regions, or flows that do not begin at a page, the mapping table "
             "cache holds other entries after preconditioning than MQSim's, so the run is near, not "
             "equal [mapping_warm_up_near]"
+        )
+    if device.preconditioning and any(
+        flow.address_distribution is hot_cold
+        and flow.initial_occupancy_percent
+        and flow.hot_region_percent <= _SMALL_HOT_REGION
+        for flow in scenario.flows
+    ):
+        yield (
+            "MQSim preconditions a hot region of 30 % and less in sequence and spreads valid pages "
+            "wider over the blocks, which is not modelled: placement and collection differ "
+            "[hot_region_near]"
         )
     if device.preconditioning and any(
         flow.initial_occupancy_percent > _NEARLY_ALL * flow.working_set_percent

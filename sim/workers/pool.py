@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 import iojoule
@@ -162,6 +161,8 @@ def _hash(suffix: str) -> str:
 
 
 def _arithmetic() -> str:
+    import numpy as np  # here, because a simulation starts sooner without it
+
     x = np.geomspace(1e-3, 1e3, 4096)
     told = hashlib.sha256()
     for made in (np.exp(-x), np.log(x), x**0.3, np.sin(x), np.array(x.sum()), np.outer(x, x) @ x):

@@ -47,6 +47,15 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             {"address_distribution": "random_hotcold", "hot_region_percent": 20},
             "mapping_warm_up_near",
         ),
+        (
+            {"preconditioning": True, "blocks_per_plane": 512, "pages_per_block": 64},
+            {
+                "address_distribution": "random_hotcold",
+                "hot_region_percent": 20,
+                "initial_occupancy_percent": 50,
+            },
+            "hot_region_near",
+        ),
     ],
 )
 def test_what_is_near_but_not_equal_is_said(
