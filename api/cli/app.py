@@ -46,7 +46,7 @@ class CommandLine(DeferredGroup):
         "backup": "Write all that a service keeps into one file; it may run and write meanwhile.",
         "restore": "Restore a backup, whole or not at all, while no service runs there.",
         "audit": "Write each change as one JSON object a line, the oldest first.",
-        "simulate": "Simulate a drive under a workload.",
+        "simulate": "Simulate a drive under a workload, a block trace or a synthetic day.",
         "devices": "SSD models: what is published and what is fitted.",
         "import": "Turn measurements that exist into a dataset.",
         "measure": "Measure a drive: plan, run, resume, check.",
