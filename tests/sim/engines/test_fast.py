@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from iojoule.sim.engines.fast import DriveState, FastEngine, FastResult, FastSim
 from iojoule.sim.errors import ConfigError
 from iojoule.sim.result import EngineName
 from iojoule.sim.workload import FlowConfig, Scenario
+from tests.sim.engines.fast_cases import CASES, rows
 from tests.sim.physical.drives import READS, SECOND, US, drive
 
 PAGE = 8192
@@ -109,6 +112,35 @@ def test_the_event_engine_says_the_same(read_percent: int) -> None:
     assert near.device.energy_joules_total == pytest.approx(
         exact.device.energy_joules_total, rel=0.02
     )
+
+
+def shares(lines: list[dict[str, Any]], *names: str) -> float:
+    """How many have all of these within 2 %."""
+    return sum(all(abs(line[name]) <= 0.02 for name in names) for line in lines) / len(lines)
+
+
+def test_random_drives_and_workloads_give_nearly_the_same() -> None:
+    lines = list(rows(12))
+    assert shares(lines, "joules") >= 0.75
+    assert shares(lines, "write_amplification") == 1
+
+
+@pytest.mark.slow
+def test_three_hundred_random_drives_and_workloads() -> None:
+    lines = list(rows(CASES))
+    assert shares(lines, "joules") >= 0.93
+    assert shares(lines, "write_amplification") >= 0.98
+    open_loops = [line for line in lines if line["loop"] == "open"]
+    assert shares(open_loops, "p50", "p99", "joules") >= 0.9
+    assert shares(lines, "p50", "p99", "joules") >= 0.8
+
+
+def test_a_closed_loop_of_several_is_warned_of() -> None:
+    flow = FlowConfig(**{**READS, "stop_ns": 0, "total_requests": 100, "queue_depth": 1})
+    deep = flow.model_copy(update={"queue_depth": 4})
+    assert not FastEngine().run(drive(), Scenario(flows=(flow,))).warnings
+    (warning,) = FastEngine().run(drive(), Scenario(flows=(deep,))).warnings
+    assert "fast_closed_loop" in warning
 
 
 def test_it_is_found_by_name() -> None:
