@@ -2,7 +2,7 @@
 
 It is the event engine's drive: the same cache, mapping, collection, power states and energy. The
 times of a read are settled when its die begins it, against the next free times of its channel and
-of the link, so that it costs no event while its die is idle. `docs/results/fast_engine.csv`
+of the link, so that it costs no event while its die is idle. `docs/results/fast-engine.csv`
 says how near the results are.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from iojoule.sim.device import DeviceConfig
@@ -136,12 +136,33 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
         seed += 1
 
 
+GROUPS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "all": lambda line: True,
+    "open loop": lambda line: line["loop"] == "open",
+    "closed, depth 1": lambda line: line["loop"] == "closed" and int(line["queue_depth"]) == 1,
+    "closed, deeper": lambda line: line["loop"] == "closed" and int(line["queue_depth"]) > 1,
+}
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """By group and quantity: median and largest relative error, and the share within 2 %."""
+    for group, belongs in GROUPS.items():
+        chosen = [line for line in lines if belongs(line)]
+        for name in QUANTITIES:
+            errors = sorted(abs(float(line[name])) for line in chosen)
+            yield {
+                "runs": group,
+                "number": len(chosen),
+                "quantity": name,
+                "within 2 %": round(sum(error <= 0.02 for error in errors) / len(errors), 3),
+                "median error": round(errors[len(errors) // 2], 5),
+                "largest error": round(errors[-1], 3),
+            }
+
+
 if __name__ == "__main__":
     with open(sys.argv[1], "w", newline="") as file:  # noqa: PTH123
-        writer = None
-        for line in rows(int(sys.argv[2]) if len(sys.argv) > 2 else CASES):
-            writer = writer or csv.DictWriter(file, line, lineterminator="\n")
-            if file.tell() == 0:
-                writer.writeheader()
-            writer.writerow(line)
-            file.flush()
+        told = list(table(list(rows(int(sys.argv[2]) if len(sys.argv) > 2 else CASES))))
+        writer = csv.DictWriter(file, told[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(told)
