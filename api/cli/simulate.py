@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.application.replay import replay_day, replay_trace
 from iojoule.api.application.simulate import Plan, document, doubts, plan_runs
-from iojoule.api.application.traces import reader_of
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     DaskOption,
@@ -23,7 +21,6 @@ from iojoule.api.cli.options import (
     resources,
 )
 from iojoule.api.cli.progress import progress
-from iojoule.api.cli.simulate_trace import emit_replay
 from iojoule.api.cli.trace_options import (
     SampleOption,
     SecondsOption,
@@ -35,7 +32,6 @@ from iojoule.api.cli.trace_options import (
 )
 from iojoule.api.reports.quantities import quantity
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.traces.read import Selection
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.findings import Severity
 from iojoule.sim.formats.files import read_drive, write_file
@@ -178,38 +174,39 @@ def simulate(
     JSON goes to standard output and nothing else does: one scenario after the other, the flows in
     the order of the file, times in ns. Everything else that is to be said is on standard error.
     """
+    of_trace = (trace_format, volume, start, seconds, speed != 1.0, sample != 1.0, time_unit, wrap)
+    if any(of_trace) and not trace:
+        raise typer.BadParameter(
+            "--format, --volume, --start, --seconds, --speed, --sample, --time-unit and --wrap "
+            "need --trace"
+        )
     if trace or day:
         if workload or server or vary or len(ssd) > 1 or (trace and day) or output is Form.XML:
             raise typer.BadParameter(
                 "--trace or --day: one drive, -o json or table; no --workload, --vary or --server"
             )
-        selection = Selection(
-            tuple(volume or ()),
-            start,
-            seconds,
-            speed=speed,
-            sample=sample,
-            time_unit=time_unit,
-            wrap=wrap,
-        )
+        # what reads traces is imported only where one is read
+        from iojoule.api.cli.simulate_trace import Replayed, emit_replay
+
         drive = read_drive(drive_path(ssd[0]))
-        device = (drive if mode is None else drive.in_mode(Mode(mode.value))).device
-        room = Limits(memory_bytes=max_memory << 20)
+        replayed = Replayed(
+            (drive if mode is None else drive.in_mode(Mode(mode.value))).device,
+            interval_seconds=interval,
+            limits=Limits(memory_bytes=max_memory << 20),
+        )
         answer = (
-            replay_trace(
-                device,
-                reader_of(trace, trace_format, selection),
-                interval_seconds=interval,
-                limits=room,
-            )
-            if trace
-            else replay_day(
-                device,
-                requests=day or 1,
-                volumes=1000,
-                seed=1,
-                interval_seconds=interval,
-                limits=room,
+            replayed.day(day)
+            if day
+            else replayed.trace(
+                trace or [],
+                trace_format,
+                volumes=tuple(volume or ()),
+                start_seconds=start,
+                seconds=seconds,
+                speed=speed,
+                sample=sample,
+                time_unit=time_unit,
+                wrap=wrap,
             )
         )
         emit_replay(answer, as_json=output is Form.JSON)

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
-from iojoule.api.application.replay import Replay
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iojoule.api.application.replay import Replay, replay_day, replay_trace
+from iojoule.api.application.traces import reader_of
 from iojoule.api.cli import console
 from iojoule.api.reports.quantities import quantity
+from iojoule.datasets.traces.read import Selection
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines import Limits
 from iojoule.sim.engines.fast import Interval
 
 TITLES = ("from", "requests/s", "read", "written", "watts", "mean latency", "p99", "state")
+
+
+DAY_VOLUMES = 1000
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A drive under a trace or a synthetic day.
+
+    Attributes:
+        device: The drive.
+        interval_seconds: Of the time line.
+        limits: Of the run.
+    """
+
+    device: DeviceConfig
+    interval_seconds: float
+    limits: Limits
+
+    def trace(self, paths: Sequence[Path], trace_format: str | None, **selection: Any) -> Replay:
+        """Under the requests of files that `Selection` takes."""
+        reader = reader_of(paths, trace_format, Selection(**selection))
+        return replay_trace(
+            self.device, reader, interval_seconds=self.interval_seconds, limits=self.limits
+        )
+
+    def day(self, requests: int) -> Replay:
+        """Under a synthetic day of about so many requests."""
+        return replay_day(
+            self.device,
+            requests=requests,
+            volumes=DAY_VOLUMES,
+            seed=1,
+            interval_seconds=self.interval_seconds,
+            limits=self.limits,
+        )
 
 
 def emit_replay(replay: Replay, *, as_json: bool) -> None:
