@@ -41,7 +41,7 @@ def test_a_running_calibration_is_followed_to_its_end(
     rows = measured(HIDDEN, (4096, 16384, 65536), (1, 4, 16))
     write_dataset(Dataset.from_measurements(rows, Provenance(importer="test")), tmp_path / "runs")
     page.goto("/ui/jobs")
-    page.get_by_label("Runs").set_input_files(tmp_path / "runs.parquet")
+    page.get_by_label("Files").set_input_files(tmp_path / "runs.parquet")
     expect(page.get_by_role("button", name="Calibrate")).to_be_enabled()
     (dataset,) = service.get("/datasets").json()["datasets"]
     assert dataset["rows"] == len(rows)
