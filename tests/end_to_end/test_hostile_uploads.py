@@ -249,11 +249,10 @@ def fio(**changed: object) -> bytes:
         fio(jobs="x" * 30_000_000), fio(jobs=[{"jobname": "x" * 30_000_000}]),
         fio(jobs=[{}] * 300_000), fio().replace(b"160000.0", b"NaN"),
         fio().replace(b"160000.0", b"1e999"), fio().replace(b"4800000", b"9" * 5000),
-        b"\xef\xbb\xbf" * 3 + fio(),
         b'{"fio version": "\xff"}', b'{"fio version": "\\ud800", "jobs": []}', b"null", b'"fio"',
     ],
     ids=["lists", "objects", "number", "cut off", "text", "name", "jobs", "NaN", "1e999",
-         "digits", "marks", "no text", "half a pair", "null", "word"],
+         "digits", "no text", "half a pair", "null", "word"],
 )  # fmt: skip
 def test_json_that_fio_never_wrote_is_refused(client: httpx.Client, body: bytes) -> None:
     problem(sent(client, body, JSON), 422)
