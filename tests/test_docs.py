@@ -1,5 +1,6 @@
 """The documentation: the site builds, its commands exist and run, its sizes are kept."""
 
+import gzip
 import importlib.util
 import os
 import re
@@ -24,7 +25,7 @@ WRITTEN = [*PAGES, ROOT / "SECURITY.md"]
 
 RUN = re.compile(
     r"iojoule (recommend|predict|doctor|completion|what-if|fleet (plan|frontier)|timeline|devices"
-    r"|exit-codes|workload (from examples|presets|show)|profile (build|explain)|sim presets"
+    r"|exit-codes|workload (from (examples|trace)|presets|show)|profile (build|explain)|sim presets"
     r"|measure (plans|questions)|simulate --ssd samsung|validate laws .*--draws)\b"
 )
 """Commands that need no hardware, service or file but the examples."""
@@ -122,12 +123,22 @@ RUNNABLE = sorted(
 )
 
 
+START = 128_166_372_003_061_629
+TRACE = "".join(
+    f"{START + 10_000 * n},web,0,{('Read', 'Write')[n % 3 == 0]},{8192 * n % 2**30},8192,900\n"
+    for n in range(2_000)
+)
+"""A block trace as MSR Cambridge writes them: 100 ns, host, disk, kind, offset, size, time."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", RUNNABLE)
 def test_a_documented_command_runs(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    with gzip.open(tmp_path / "web.csv.gz", "wt") as trace:
+        trace.write(TRACE)
     monkeypatch.chdir(tmp_path)
     assert run(shlex.split(command.split(" > ")[0].split(" | ")[0])[1:]) in (0, 7)
 
