@@ -102,6 +102,7 @@ figures: setup ## draw the committed pictures again
 	@rm -f build/what-if-growth.parquet
 	$(BIN)/iojoule what-if sweep --device samsung-980-pro-1tb --workload examples/page-reads.toml \
 		--axis growth=0.25,0.5,0.75,1,1.1,1.2 --out build/what-if-growth.parquet --plot docs/what-if-growth.svg
+	$(BIN)/python scripts/gallery.py
 
 screenshots: setup ## take the pictures of the page again (docs/screens)
 	$(BIN)/python scripts/screenshots.py

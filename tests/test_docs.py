@@ -2,7 +2,6 @@
 
 import gzip
 import importlib.util
-import os
 import re
 import shlex
 import shutil
@@ -42,6 +41,9 @@ def load(name: str) -> ModuleType:
     return module
 
 
+GALLERY = load("gallery")
+
+
 @pytest.fixture(scope="module")
 def docs() -> ModuleType:
     """scripts/build_docs.py."""
@@ -56,17 +58,6 @@ def known(docs: ModuleType) -> dict[str, set[str]]:
         for name, command in docs.commands()
     }
     return {name: own | accepted.get(f"{name} ask", set()) for name, own in accepted.items()}
-
-
-def printed(command: str) -> str:
-    """What a command prints, run in the checkout."""
-    words = shlex.split(command, comments=True)
-    words[0] = str(Path(sys.executable).parent / "iojoule")
-    environment = {**os.environ, "COLUMNS": "200"}
-    done = subprocess.run(
-        words, capture_output=True, text=True, cwd=ROOT, env=environment, check=False
-    )
-    return done.stdout
 
 
 def blocks(text: str, kind: str) -> Iterator[str]:
@@ -119,7 +110,11 @@ OF_THE_READER = re.compile(
 )
 """Files that these commands read are not in the repository."""
 RUNNABLE = sorted(
-    {line for _, line in COMMANDS if RUN.match(line) and not OF_THE_READER.search(line)}
+    {
+        line
+        for page, line in COMMANDS
+        if RUN.match(line) and not OF_THE_READER.search(line) and page != GALLERY.PAGE.name
+    }
 )
 
 
@@ -143,24 +138,25 @@ def test_a_documented_command_runs(
     assert run(shlex.split(command.split(" > ")[0].split(" | ")[0])[1:]) in (0, 7)
 
 
-def shown() -> Iterator[tuple[str, str]]:
-    """Commands of console blocks with the output that the page shows."""
-    for page in PAGES:
-        for block in blocks(page.read_text("utf-8"), "console"):
-            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, output = part.partition("\n")
-                yield command, output
+SHOWN = [
+    pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * (page == GALLERY.PAGE))
+    for page in PAGES
+    if "```console" in page.read_text("utf-8")
+]
 
 
-@pytest.mark.parametrize(("command", "output"), sorted(shown()))
-def test_the_numbers_of_a_documented_output_are_printed(command: str, output: str) -> None:
-    assert numbers(output) - numbers(printed(command)) == set()
+@pytest.mark.parametrize("page", SHOWN)
+def test_the_numbers_of_documented_outputs_are_printed(page: Path, tmp_path: Path) -> None:
+    for command, output in GALLERY.shown(page):
+        assert numbers(output) - numbers(GALLERY.printed(command, tmp_path)) == set(), command
+    for drawn in tmp_path.glob("*.svg"):
+        assert drawn.read_bytes() == (ROOT / "docs" / drawn.name).read_bytes(), drawn.name
 
 
-def test_the_recommendation_of_the_readme_is_printed() -> None:
+def test_the_recommendation_of_the_readme_is_printed(tmp_path: Path) -> None:
     [command] = [line for line in commands(ROOT / "README.md") if "recommend" in line]
     [output] = blocks((ROOT / "README.md").read_text("utf-8"), "text")
-    assert numbers(output) - numbers(printed(command)) == set()
+    assert numbers(output) - numbers(GALLERY.printed(command, tmp_path)) == set()
 
 
 def test_the_reference_lists_every_field_knob_law_and_option(docs: ModuleType) -> None:

@@ -123,6 +123,13 @@ def simulate(
             "(flows.queue_depth=1,16); repeated: every combination.",
         ),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw IOPS and p99 latency over the one --vary (.svg, .png, .pdf, .csv).",
+        ),
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where `-o xml` writes a file for each run."),
@@ -180,6 +187,12 @@ def simulate(
             "--format, --volume, --start, --seconds, --speed, --sample, --time-unit and --wrap "
             "need --trace"
         )
+    if plot is not None:
+        from iojoule.api.reports.plots import check_target
+
+        check_target(plot)
+        if len(vary or []) != 1 or len(ssd) > 1 or len(workload or []) > 1:
+            raise typer.BadParameter("--plot shows one --vary of one drive and one workload")
     if trace or day:
         if workload or server or vary or len(ssd) > 1 or (trace and day) or output is Form.XML:
             raise typer.BadParameter(
@@ -236,6 +249,8 @@ def simulate(
     plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
+    if plot is not None and any("scenario" in job.labels for job in plan.jobs):
+        raise typer.BadParameter("--plot shows one scenario; the workload has several")
     options = RunOptions(
         limits=Limits(
             memory_bytes=max_memory << 20,
@@ -253,6 +268,12 @@ def simulate(
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
     _emit(plan, results, output, directory)
+    if plot is not None:
+        from iojoule.api.reports.plots import draw_runs
+
+        [varied] = {name for job in plan.jobs for name in job.labels["varied"]}
+        draw_runs(varied, [job.labels["varied"][varied] for job in plan.jobs], results, plot)
+        console.note(f"wrote {plot}")
 
 
 def say(findings: Iterable[Finding]) -> None:

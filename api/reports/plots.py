@@ -1,4 +1,4 @@
-"""Plots of a Pareto front, a sweep and a fleet frontier as pictures, or their points as CSV."""
+"""Plots of a Pareto front, sweeps and a fleet frontier as pictures, or their points as CSV."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from iojoule.api.application.fleet import FrontierAnswer
     from iojoule.api.application.what_if import SweepAnswer
+    from iojoule.sim.result import ScenarioResult
 
 
 Points = tuple[list[str], list[list[Any]]]
@@ -623,4 +624,55 @@ def draw_frontier(found: FrontierAnswer, path: Path) -> None:
         axes.set_ylabel("served (GB/s)")
         axes.set_title(f"{found.fleet}: what a budget buys", loc="left")
         axes.legend(frameon=False)
+        save(figure, path)
+
+
+def run_points(field: str, values: Sequence[Any], results: Sequence[ScenarioResult]) -> Points:
+    """IOPS and p99 latency of every flow at each value of a varied field."""
+    header = [field, "flow", "iops", "latency_p99_ns"]
+    rows = [
+        [value, flow.name.removeprefix("Host.IO_Flow."), flow.iops, flow.p99_ns]
+        for value, result in zip(values, results, strict=True)
+        for flow in result.flows
+    ]
+    return header, rows
+
+
+def draw_runs(
+    field: str, values: Sequence[Any], results: Sequence[ScenarioResult], path: Path
+) -> None:
+    """Draw IOPS and p99 latency over a varied field of the simulator, or write the points.
+
+    Args:
+        field: What was varied.
+        values: Its value in each run.
+        results: The runs.
+        path: Where to.
+
+    Raises:
+        InputError: The file cannot be written; nothing half written stays.
+    """
+    header, rows = run_points(field, values, results)
+    if is_table(path):
+        write_points(path, header, rows)
+        return
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, 5.0), layout="constrained")
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        flows = list(dict.fromkeys(row[1] for row in rows))
+        for name in flows:
+            own = [row for row in rows if row[1] == name]
+            places = [str(row[0]) for row in own]
+            upper.plot(places, [row[2] for row in own], "o-", label=name)
+            lower.plot(places, [row[3] * 1e-6 for row in own], "o-")
+        upper.set_ylabel("IOPS")
+        upper.set_ylim(bottom=0)
+        lower.set_ylabel("p99 latency (ms)")
+        lower.set_ylim(bottom=0)
+        lower.set_xlabel(field)
+        if len(flows) > 1:
+            upper.legend(frameon=False)
         save(figure, path)

@@ -203,11 +203,12 @@ def _change(found: Recommendation, best: Row) -> str:
         return f"{what}. The saving is unknown: the profile has no power for this scope."
     amount = _amount(found.saving, found)
     sure = f"with a probability of {_probability(found.saving)}"
+    why = "" if found.current.meets_sla else "today's breaks a bound, this keeps all; "
     if found.saving.verdict == "costs more":
         return f"{what}: today's breaks a bound, this keeps all and costs {amount} more."
     if found.saving.verdict == "measure first":
-        return f"{what}: it may save {amount}, {sure}; measure before acting on it."
-    return f"{what}: {found.saving.verdict} to save {amount}, {sure}."
+        return f"{what}: {why}it may save {amount}, {sure}; measure before acting on it."
+    return f"{what}: {why}{found.saving.verdict} to save {amount}, {sure}."
 
 
 def _amount(saving: Saving, found: Recommendation) -> str:

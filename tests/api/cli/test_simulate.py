@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -119,6 +120,17 @@ def test_a_sweep_says_what_each_run_was(simulate) -> None:
     assert scenarios[0]["ssd"].endswith("ssd.xml")
     deep = simulate("--vary", "flows.queue_depth=1,8", "-o", "table").out
     assert "flows.queue_depth = 8" in deep
+
+
+def test_the_points_of_a_sweep_are_those_of_its_runs(simulate, tmp_path: Path) -> None:
+    points = tmp_path / "points.csv"
+    done = simulate("--vary", "channels=1,2", "--plot", str(points))
+    flows = [flow for each in json.loads(done.out)["scenarios"] for flow in each["flows"]]
+    rows = list(csv.DictReader(points.read_text().splitlines()))
+    assert [row["channels"] for row in rows] == ["1", "1", "2", "2"]
+    assert [float(row["latency_p99_ns"]) for row in rows] == [flow["p99_ns"] for flow in flows]
+    two = simulate("--vary", "channels=1", "--vary", "flows.seed=1", "--plot", str(points))
+    assert two.code == 2
 
 
 def test_several_drives_run_on_one_workload(simulate, tmp_path: Path) -> None:

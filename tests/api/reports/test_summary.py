@@ -41,6 +41,13 @@ def test_a_change_states_its_saving_with_probability_and_how_to_set_it(ask) -> N
     assert "iojoule apply --recommendation - --drive /dev/nvme0n1" in summary.next.command
 
 
+def test_a_change_says_that_todays_breaks_a_bound(ask) -> None:
+    found = ask("page-reads.toml", current__jobs=2, concurrency_max=8)
+    assert not found.current.meets_sla
+    assert found.action == "change"
+    assert "breaks a bound" in found.summary.sentence
+
+
 def test_no_change_names_the_best_candidate_and_what_decides(ask) -> None:
     found = ask("page-reads.toml")
     summary = found.summary

@@ -90,8 +90,10 @@ def test_of_a_long_output_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_expressions_in_the_documents_find_what_the_programs_print() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "measure-command.md"
-    shown = re.findall(r"'(\w+=[^']*\([^']*)'", page.read_text(encoding="utf-8"))
+    root = Path(__file__).resolve().parents[3]
+    places = ("docs/measure-command.md", "examples/pgbench.sh", "examples/db_bench.sh")
+    text = "".join((root / place).read_text(encoding="utf-8") for place in places)
+    shown = re.findall(r"'(\w+=[^']*\([^']*)'", text)
     found = {text: parse_metric(text).find([PRINTED]) for text in shown}
     assert len(found) >= 6
     assert None not in found.values()
