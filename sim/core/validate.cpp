@@ -157,10 +157,11 @@ void check_compat(const DeviceConfig& device, const std::vector<FlowConfig>& flo
   const FieldCheck check("");
   const std::uint64_t entry_bytes = compat::cached_entry_bytes(Geometry(device).physical_pages(),
                                                                device.page_bytes / sector_bytes);
-  check.that(device.mapping_ideal || device.cmt_bytes >= entry_bytes, "cmt_bytes",
-             "is " + std::to_string(device.cmt_bytes) + ", but one entry takes " +
-                 std::to_string(entry_bytes) + "; write more or use mapping_ideal");
   const std::vector<FlowConfig> streams = compat::streams_of(device, flows);
+  const std::uint64_t least_bytes = entry_bytes * (device.cmt_sharing == Sharing::shared ? 1 : streams.size());
+  check.that(device.mapping_ideal || device.cmt_bytes >= least_bytes, "cmt_bytes",
+             "is " + std::to_string(device.cmt_bytes) + ", but one entry for each part of the cache takes " +
+                 std::to_string(least_bytes) + "; write more or use mapping_ideal");
   for (const FlowConfig& stream : streams) {
     if (stream.caching == CachingMode::turned_off) continue;
     check.that(device.cache_mechanism == CacheMechanism::advanced, "cache_mechanism",

@@ -202,6 +202,17 @@ SYMPTOMS = (
         "GC_Exec_Threshold",
     ),
     Symptom(
+        r"Retrieve_ppa.*addressMap\.end",
+        "cmt_loses_waiting",
+        "a write waited for a free block while others took the place of its entry in the mapping "
+        "table cache; give CMT_Capacity more bytes, or a plane more blocks",
+    ),
+    Symptom(
+        r"Evict_one_slot.*addressMap\.size",
+        "cmt_below_entry",
+        "a flow's part of the mapping table cache holds no entry; give CMT_Capacity more bytes",
+    ),
+    Symptom(
         r"\w+ an LPA that has (not|already) been locked",
         "gc_reads_many_blocks",
         "its garbage collection moved pages that were in use (static wear levelling marks the "

@@ -124,9 +124,12 @@ class MappingCache {
     const std::uint32_t entry = index_.find(lpn);
     return entry != absent && !entries_[entry].arrived;
   }
-  void touch(std::uint32_t lpn) {
+  // False when the entry is not there.
+  [[nodiscard]] bool touch(std::uint32_t lpn) {
     const std::uint32_t entry = index_.find(lpn);
+    if (entry == absent) return false;
     recency_.touch(entries_, entry);
+    return true;
   }
   // The entry is about to change; the page table still has its value.
   void change(std::uint32_t lpn, const PageTable& table) {

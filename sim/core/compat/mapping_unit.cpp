@@ -136,7 +136,8 @@ std::uint32_t Device::next_data_page(std::uint32_t plane, std::uint8_t flow, std
 }
 
 void Device::touch_mapping(std::uint8_t flow, std::uint32_t lpn) {
-  if (!config_.mapping_ideal) mapping_caches_[flow].touch(lpn);
+  if (config_.mapping_ideal || mapping_caches_[flow].touch(lpn)) return;
+  throw ModelError("the entry of a logical page left the mapping cache while its write waited for a free block");
 }
 
 void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors) {
@@ -173,10 +174,7 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
 // read from flash.
 void Device::bring_mapping(std::uint8_t flow, std::uint32_t lpn) {
   MappingCache& cache = mapping_caches_[flow];
-  if (cache.reserved(lpn)) {
-    cache.touch(lpn);
-    return;
-  }
+  if (cache.touch(lpn)) return;
   make_mapping_room(flow);
   cache.reserve(lpn);
   cache.arrive(lpn);

@@ -4,7 +4,7 @@ import pytest
 
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.errors import ConfigError
+from iojoule.sim.errors import ConfigError, ModelError
 from iojoule.sim.workload import FlowConfig, Scenario
 from tests.errors import having
 
@@ -82,3 +82,24 @@ def test_several_flows_of_which_one_caches_reads_are_near() -> None:
     )
     said = EmbeddedEngine().run(drive, Scenario(flows=flows)).warnings
     assert any("read_cache_near" in warning for warning in said)
+
+
+def four_flows(**device: object) -> None:
+    drive = DeviceConfig.model_validate(SMALL | {"mapping_ideal": False} | device)
+    flow = {"read_percent": 0, "caching": "turned_off", "queue_depth": 16, "total_requests": 3000}
+    flows = tuple(
+        FlowConfig.model_validate({**flow, "seed": seed, "size_mean_sectors": 16})
+        for seed in range(1, 5)
+    )
+    EmbeddedEngine().run(drive, Scenario(flows=flows).on(drive))
+
+
+def test_each_part_of_the_mapping_cache_must_hold_an_entry() -> None:
+    with pytest.raises(ConfigError, check=having(field="cmt_bytes")):
+        four_flows(cmt_sharing="equal_partitioning", cmt_bytes=16)
+
+
+def test_a_waiting_write_whose_mapping_entry_left_ends_the_run() -> None:
+    """MQSim aborts here: `Retrieve_ppa` does not find the entry."""
+    with pytest.raises(ModelError, match="mapping cache"):
+        four_flows(cmt_bytes=64, pages_per_block=16, page_bytes=4096, planes_per_die=1)
