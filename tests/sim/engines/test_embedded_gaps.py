@@ -84,22 +84,44 @@ def test_several_flows_of_which_one_caches_reads_are_near() -> None:
     assert any("read_cache_near" in warning for warning in said)
 
 
-def four_flows(**device: object) -> None:
-    drive = DeviceConfig.model_validate(SMALL | {"mapping_ideal": False} | device)
-    flow = {"read_percent": 0, "caching": "turned_off", "queue_depth": 16, "total_requests": 3000}
-    flows = tuple(
-        FlowConfig.model_validate({**flow, "seed": seed, "size_mean_sectors": 16})
-        for seed in range(1, 5)
+def two_writers(**device: object) -> None:
+    drive = DeviceConfig.model_validate(
+        SMALL
+        | {"mapping_ideal": False, "planes_per_die": 1, "dies_per_chip": 1, "page_bytes": 4096}
+        | {
+            "pages_per_block": 16,
+            "overprovisioning_ratio": 0.3,
+            "gc_policy": "greedy",
+            "gc_threshold": 0.05,
+            "io_queue_depth": 4,
+            "queue_fetch_size": 3,
+            "page_program_ns": (800_000,) * 3,
+            "page_read_ns": (30_000,) * 3,
+            "flash_technology": "slc",
+        }
+        | device
+    )
+    flow = {"read_percent": 0, "caching": "turned_off", "size_mean_sectors": 16}
+    flow |= {
+        "address_distribution": "random_hotcold",
+        "hot_region_percent": 60,
+        "total_requests": 3000,
+    }
+    flows = (
+        FlowConfig.model_validate(
+            {**flow, "seed": 962, "queue_depth": 32, "working_set_percent": 1, "aligned": False}
+        ),
+        FlowConfig.model_validate({**flow, "seed": 750, "queue_depth": 2, "aligned": True}),
     )
     EmbeddedEngine().run(drive, Scenario(flows=flows).on(drive))
 
 
 def test_each_part_of_the_mapping_cache_must_hold_an_entry() -> None:
     with pytest.raises(ConfigError, check=having(field="cmt_bytes")):
-        four_flows(cmt_sharing="equal_partitioning", cmt_bytes=16)
+        two_writers(cmt_sharing="equal_partitioning", cmt_bytes=6)
 
 
 def test_a_waiting_write_whose_mapping_entry_left_ends_the_run() -> None:
     """MQSim aborts here: `Retrieve_ppa` does not find the entry."""
     with pytest.raises(ModelError, match="mapping cache"):
-        four_flows(cmt_bytes=64, pages_per_block=16, page_bytes=4096, planes_per_die=1)
+        two_writers(cmt_bytes=64)
