@@ -271,7 +271,7 @@ def _ratios(
     ):
         found[name] = latency + after - before
     if np.isfinite(was.watts) and np.isfinite(now.watts) and was.watts > 0:
-        least = min(base.physical.energy.controller_active_watts, was.watts)
+        least = min(base.physical.energy.active_watts, was.watts)
         expected = least + (was.watts - least) * np.exp(now.log_iops - was.log_iops)
         found["watts"] = float(np.log(now.watts / expected))
     return found

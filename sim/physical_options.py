@@ -1,7 +1,7 @@
 """What physical mode knows of a drive and its host beyond MQSim's parameters.
 
 Field for field that of sim/core/physical/options.hpp; units are in the names. A drive's numbers
-come with their source in its preset. The defaults are neutral: no energy, no power states, no
+come with their source in its preset. The defaults are neutral: unknown energy, no power states, no
 pseudo-SLC cache, a host that costs nothing.
 """
 
@@ -235,24 +235,32 @@ class SlcOptions(Options):
     """Folding into native blocks starts after so long without a host command."""
 
 
-class EnergyOptions(Options):
-    """Energy = counts x joules + time x watts. Both terms of an operation may be given."""
+def _sum(*watts: float | None) -> float:
+    return sum(each for each in watts if each is not None)
 
-    page_read_joules: PageJoules = (0.0, 0.0, 0.0)
-    page_program_joules: PageJoules = (0.0, 0.0, 0.0)
-    block_erase_joules: Joules = 0.0
-    slc_page_read_joules: Joules = 0.0
-    slc_page_program_joules: Joules = 0.0
-    slc_block_erase_joules: Joules = 0.0
-    array_read_watts: Watts = 0.0
+
+class EnergyOptions(Options):
+    """Energy = counts x joules + time x watts. Both terms of an operation may be given.
+
+    None is unknown: nothing is counted for it, and what the run has for an answer names it. Say 0.0
+    where there is none, or where another parameter holds it.
+    """
+
+    page_read_joules: PageJoules | None = None
+    page_program_joules: PageJoules | None = None
+    block_erase_joules: Joules | None = None
+    slc_page_read_joules: Joules | None = None
+    slc_page_program_joules: Joules | None = None
+    slc_block_erase_joules: Joules | None = None
+    array_read_watts: Watts | None = None
     """Voltage x current of a plane while its array reads; the next two likewise."""
-    array_program_watts: Watts = 0.0
-    array_erase_watts: Watts = 0.0
-    channel_joules_per_byte: JoulesPerByte = 0.0
-    dram_joules_per_byte: JoulesPerByte = 0.0
-    dram_refresh_watts: Watts = 0.0
-    controller_idle_watts: Watts = 0.0
-    controller_active_watts: Watts = 0.0
+    array_program_watts: Watts | None = None
+    array_erase_watts: Watts | None = None
+    channel_joules_per_byte: JoulesPerByte | None = None
+    dram_joules_per_byte: JoulesPerByte | None = None
+    dram_refresh_watts: Watts | None = None
+    controller_idle_watts: Watts | None = None
+    controller_active_watts: Watts | None = None
     """While commands or flash operations are under way."""
     controller_busy_watts: Watts = 0.0
     """In addition, when `controller_busy_commands` are in the drive; with n of them the part
@@ -263,13 +271,27 @@ class EnergyOptions(Options):
     controller_busy_exponent: Annotated[
         StrictFloat, between(0.01, 10.0, "1 is linear; below, the first commands cost most")
     ] = 1.0
-    controller_joules_per_command: Joules = 0.0
-    controller_joules_per_byte: JoulesPerByte = 0.0
-    link_idle_watts: Watts = 0.0
-    link_active_watts: Watts = 0.0
-    link_joules_per_byte: JoulesPerByte = 0.0
+    controller_joules_per_command: Joules | None = None
+    controller_joules_per_byte: JoulesPerByte | None = None
+    link_idle_watts: Watts | None = None
+    link_active_watts: Watts | None = None
+    link_joules_per_byte: JoulesPerByte | None = None
     power_step_ns: Nanoseconds = 0
     """Step of the series of watts; 0: no series."""
+
+    @property
+    def idle_watts(self) -> float:
+        """Of the drive that is ready and does nothing, as far as known."""
+        return _sum(self.controller_idle_watts, self.dram_refresh_watts, self.link_idle_watts)
+
+    @property
+    def active_watts(self) -> float:
+        """Of the drive at work, before what its operations take, as far as known."""
+        return _sum(self.controller_active_watts, self.dram_refresh_watts, self.link_active_watts)
+
+    def known(self, *fields: str) -> bool:
+        """Whether one of these parameters is given, so that what they cost is not unknown."""
+        return any(getattr(self, name) is not None for name in fields)
 
 
 class PowerState(Options):

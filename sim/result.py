@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -28,6 +28,18 @@ Nanoseconds = Annotated[int, Field(ge=0)]
 MeanNanoseconds = Annotated[float, Field(ge=0)]
 Joules = Annotated[float, Field(ge=0)]
 Watts = Annotated[float, Field(ge=0)]
+
+
+ENERGY_COMPONENTS = (
+    "array_read",
+    "array_program",
+    "array_erase",
+    "channel",
+    "dram",
+    "controller",
+    "link",
+)
+"""Parts of a drive whose joules are told apart."""
 
 
 class Result(BaseModel):
@@ -87,6 +99,18 @@ class QueueResult(Result):
     (x f(x) - mean)^2, which is no standard deviation."""
 
 
+class FlashWork(Result):
+    """Pages or blocks of one kind that the arrays worked on, from the end of the warm-up."""
+
+    operation: Literal["read", "program", "erase"]
+    page: Literal["lsb", "csb", "msb", "slc"]
+    """Which bit of a cell; slc: of the pseudo-SLC cache. Erased native blocks count as lsb."""
+    origin: Literal["user", "gc", "mapping"]
+    count: Count
+    joules: Joules | None = None
+    """In the arrays, without the channel; suspended and resumed once counts the whole operation."""
+
+
 class PhysicalResult(Result):
     """What only a drive that works has: physical mode, counted from the end of the warm-up.
 
@@ -121,6 +145,9 @@ class PhysicalResult(Result):
     power_state_ns: tuple[Nanoseconds, ...] = ()
     """Time in each state of the drive's table."""
     power_transitions: Count = 0
+    flash_work: tuple[FlashWork, ...] = ()
+    static_joules: dict[str, Joules] | None = None
+    """The part of `energy_joules` that time alone took: idle and active watts, refresh, link."""
     power_step_ns: Annotated[int, Field(ge=1)] | None = None
     power_watts: tuple[Watts, ...] | None = None
     """Means over steps of `power_step_ns`, the first of them from `measured_from_ns` on."""
@@ -182,7 +209,10 @@ class DeviceResult(Result):
     """Held by the simulated drive's tables: in compat mode what is filled of them, in physical mode
     as if all were."""
     energy_joules: dict[str, Joules] | None = None
-    """By component, from the end of the warm-up to the end of the run; physical mode."""
+    """By component, from the end of the warm-up to the end of the run; physical mode. What is
+    unknown is left out, and so from all sums."""
+    energy_unknown: dict[str, str] | None = None
+    """The components of which all or a part is left out, and the parameters that would tell it."""
     power_watts_mean: Watts | None = None
     physical: PhysicalResult | None = None
     queues: tuple[QueueResult, ...] = Field(default=(), exclude=True)

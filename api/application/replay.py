@@ -36,6 +36,11 @@ class Replay:
     notes: tuple[str, ...]
     ranges: dict[str, int]
 
+    @property
+    def powered(self) -> bool:
+        """Whether anything is known of what the drive draws."""
+        return self.result.device.energy_joules is not None
+
     def document(self) -> dict[str, Any]:
         """As JSON."""
         result = self.result
@@ -46,13 +51,17 @@ class Replay:
             "bytes_read": result.bytes_read,
             "bytes_written": result.bytes_written,
             "simulated_seconds": result.simulated_seconds,
-            "energy_joules": result.joules,
+            "energy_joules": result.device.energy_joules,
+            "energy_unknown": result.device.energy_unknown,
             "write_amplification": result.write_amplification,
             "latency": result.latency.model_dump(),
             "read_latency": result.read_latency.model_dump(),
             "write_latency": result.write_latency.model_dump(),
             "volume_ranges_bytes": self.ranges,
-            "intervals": [asdict(interval) for interval in result.intervals],
+            "intervals": [
+                asdict(interval) | ({} if self.powered else {"watts": None})
+                for interval in result.intervals
+            ],
             "notes": list(self.notes),
         }
 

@@ -37,7 +37,7 @@ from iojoule.sim.findings import Severity
 from iojoule.sim.formats.files import read_drive, write_file
 from iojoule.sim.formats.mqsim_result import write_result_xml
 from iojoule.sim.presets import drive_path
-from iojoule.sim.result import FlowResult, Mode, ScenarioResult
+from iojoule.sim.result import ENERGY_COMPONENTS, FlowResult, Mode, ScenarioResult
 from iojoule.sim.sweep import parse_axis
 
 if TYPE_CHECKING:
@@ -349,17 +349,22 @@ DEVICE_TITLES = (
     "collections",
 )
 ENERGY_TITLES = ("mean power", "energy")
+COMPONENT_TITLES = (
+    *(name.replace("_", " ") for name in ENERGY_COMPONENTS),
+    "by time alone",
+)
 RUN_TITLES = ("user time", "events/s")
 
 
 def emit_results(plan: Plan, results: Sequence[ScenarioResult]) -> None:
     """Write what the flows got and what the drives did."""
     labels = _labels(plan)
-    powered = any(result.device.energy_joules is not None for result in results)
+    powered = any(result.mode is Mode.PHYSICAL for result in results)
     energy = ENERGY_TITLES if powered else ()
     flows = console.new_table([*labels.values(), *FLOW_TITLES], title="Flows")
     titles = [*labels.values(), *DEVICE_TITLES, *energy, *RUN_TITLES]
     drives = console.new_table(titles, title="Drive")
+    parts = console.new_table([*labels.values(), *COMPONENT_TITLES], title="Energy by component")
     for job, result in zip(plan.jobs, results, strict=True):
         own = [_label(job.labels.get(name)) for name in labels]
         for flow in result.flows:
@@ -367,10 +372,12 @@ def emit_results(plan: Plan, results: Sequence[ScenarioResult]) -> None:
         drives.add_row(
             *own, *_drive(result), *(_energy(result) if powered else ()), *_run_cells(result)
         )
+        parts.add_row(*own, *_components(result))
     console.emit_table(
         flows,
         "",
         drives,
+        *(("", parts) if powered else ()),
         "",
         "Latencies are device response times. Rates are over the time to the last completion.",
     )
@@ -416,8 +423,17 @@ def _drive(result: ScenarioResult) -> Iterator[str]:
 
 
 def _energy(result: ScenarioResult) -> Iterator[str]:
-    yield quantity("watts", result.device.power_watts_mean)
-    yield quantity("joules", result.device.energy_joules_total)
+    watts, joules = result.device.power_watts_mean, result.device.energy_joules_total
+    yield "unknown" if watts is None else quantity("watts", watts)
+    yield "unknown" if joules is None else quantity("joules", joules)
+
+
+def _components(result: ScenarioResult) -> Iterator[str]:
+    joules, physical = result.device.energy_joules or {}, result.device.physical
+    for name in ENERGY_COMPONENTS:
+        yield quantity("joules", joules[name]) if name in joules else "unknown"
+    static = None if physical is None else physical.static_joules
+    yield "unknown" if static is None else quantity("joules", sum(static.values()))
 
 
 def _run_cells(result: ScenarioResult) -> Iterator[str]:

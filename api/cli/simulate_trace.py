@@ -69,24 +69,26 @@ def _parts(replay: Replay) -> list[object]:
     result = replay.result
     table = console.new_table(TITLES, title="Time line")
     for interval in result.intervals:
-        table.add_row(*_cells(interval))
+        table.add_row(*_cells(interval, powered=replay.powered))
     joules, seconds = sum(result.joules.values()), result.simulated_seconds
-    watts = quantity("watts", joules / seconds) if seconds and result.joules else "unknown power"
+    watts = quantity("watts", joules / seconds) if seconds and replay.powered else "unknown power"
     total = (
         f"{result.requests} requests in {quantity('seconds', seconds)}: {watts} on average, "
         f"p99 {quantity('_ns', result.latency.p99_ns)}"
     )
-    return [table, "", total]
+    unknown = result.device.energy_unknown
+    lacking = [f"Without what nobody knows: {', '.join(unknown)}."] if unknown else []
+    return [table, "", total, *lacking]
 
 
-def _cells(interval: Interval) -> list[str]:
+def _cells(interval: Interval, *, powered: bool) -> list[str]:
     seconds = interval.seconds
     return [
         quantity("seconds", interval.start_seconds),
         f"{interval.requests / seconds:.4g}",
         quantity("bytes_per_second", interval.bytes_read / seconds),
         quantity("bytes_per_second", interval.bytes_written / seconds),
-        quantity("watts", interval.watts),
+        quantity("watts", interval.watts) if powered else "unknown",
         quantity("_ns", interval.latency_mean_ns),
         quantity("_ns", interval.latency_p99_ns),
         interval.state.value if interval.requests else f"idle, {interval.state.value}",

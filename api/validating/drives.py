@@ -134,11 +134,12 @@ def _varied(base: dict[str, Any], source: np.random.Generator) -> dict[str, Any]
         return float(np.exp(source.uniform(np.log(low), np.log(high))))
 
     energy, controller = base["physical"]["energy"], base["physical"]["controller"]
-    energies = {
-        name: value * times(0.6, 1.6)
+    drawn = {
+        name: times(0.6, 1.6)
         for name, value in energy.items()
-        if name.endswith(("_watts", "_joules", "_joules_per_byte")) and isinstance(value, float)
+        if name.endswith(("_watts", "_joules", "_joules_per_byte")) and not name.startswith("page_")
     }
+    energies = {name: energy[name] * by for name, by in drawn.items() if energy[name] is not None}
     # at rest a drive draws less than at work
     energies["controller_idle_watts"] = energies["controller_active_watts"] * times(0.4, 1.0)
     read, program = times(0.6, 1.8), times(0.6, 1.8)
@@ -165,7 +166,7 @@ def _in_state(base: dict[str, Any], factor: float, headroom: float) -> DeviceCon
     """The drive in a power state: slower, at less power, and capped."""
     energy, controller = base["physical"]["energy"], base["physical"]["controller"]
     floor = energy["controller_active_watts"] * factor + sum(
-        energy[name]
+        energy[name] or 0.0
         for name in ("controller_busy_watts", "dram_refresh_watts", "link_active_watts")
     )
     change = {
@@ -195,8 +196,7 @@ def _in_state(base: dict[str, Any], factor: float, headroom: float) -> DeviceCon
 
 
 def _idle_watts(drive: DeviceConfig) -> float:
-    energy = drive.physical.energy
-    return energy.controller_idle_watts + energy.dram_refresh_watts + energy.link_idle_watts
+    return drive.physical.energy.idle_watts
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

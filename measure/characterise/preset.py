@@ -141,10 +141,11 @@ def _power(builder: _Builder, characteristics: Characteristics) -> None:
     idle = characteristics.estimate("idle", "idle_watts_ps0")
     if idle is not None and idle.value is not None:
         source = _measured("idle", idle)
-        builder.set_physical("energy", "controller_idle_watts", idle.value, source)
-        part = "assumed: contained in controller_idle_watts"
-        builder.set_physical("energy", "dram_refresh_watts", 0.0, part)
-        builder.set_physical("energy", "link_idle_watts", 0.0, part)
+        # the base's DRAM and link draw their part of what was measured of the whole drive
+        energy = builder.physical["energy"]
+        parts = (energy["dram_refresh_watts"] or 0.0) + (energy["link_idle_watts"] or 0.0)
+        rest = f"{source}; less dram_refresh_watts and link_idle_watts"
+        builder.set_physical("energy", "controller_idle_watts", max(0.0, idle.value - parts), rest)
     if not characteristics.drive.power_states:
         return
     states, sources = [], []

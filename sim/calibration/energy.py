@@ -69,16 +69,18 @@ def own_energy(device: DeviceConfig, fields: Sequence[str]) -> Floats:
     energy = device.physical.energy
     own = []
     for field in fields:
-        value = getattr(energy, field)
+        value = getattr(energy, field) or 0.0
         one = float(value[1]) if isinstance(value, tuple) else float(value)
+        if field == "controller_active_watts":
+            one = energy.active_watts
         if field == "link_joules_per_byte":
-            one += energy.controller_joules_per_byte
+            one += energy.controller_joules_per_byte or 0.0
         if field == "page_read_joules":
-            one += energy.array_read_watts * device.page_read_ns[1] * 1e-9
+            one += (energy.array_read_watts or 0.0) * device.page_read_ns[1] * 1e-9
         if field == "page_program_joules":
-            one += energy.array_program_watts * device.page_program_ns[1] * 1e-9
+            one += (energy.array_program_watts or 0.0) * device.page_program_ns[1] * 1e-9
         if field == "block_erase_joules":
-            one += energy.array_erase_watts * device.block_erase_ns * 1e-9
+            one += (energy.array_erase_watts or 0.0) * device.block_erase_ns * 1e-9
         own.append(one)
     return np.array(own)
 

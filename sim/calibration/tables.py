@@ -66,7 +66,7 @@ def with_energy(device: DeviceConfig, energy: EnergyFit) -> DeviceConfig:
             fitted[f"slc_{name}"] = float(value)
     old = device.physical.energy
     fitted["controller_idle_watts"] = min(
-        old.controller_idle_watts,
+        old.idle_watts,
         float(energy.values[energy.fields.index("controller_active_watts")]),
     )
     options = device.physical.model_copy(update={"energy": EnergyOptions.model_validate(fitted)})

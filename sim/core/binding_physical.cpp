@@ -20,7 +20,12 @@ void bind_energy_result(nb::module_& module) {
   FIELD(dram_joules);
   FIELD(controller_joules);
   FIELD(link_joules);
+  FIELD(controller_static_joules);
+  FIELD(dram_static_joules);
+  FIELD(link_static_joules);
 #undef FIELD
+  bound.def_prop_ro("flash_counts", [](const EnergyResult& own) { return own.flash.counts; });
+  bound.def_prop_ro("flash_joules", [](const EnergyResult& own) { return own.flash.joules; });
   bound.def_prop_ro("total_joules", &EnergyResult::total_joules);
 }
 

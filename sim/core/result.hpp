@@ -1,6 +1,8 @@
 // What a run tells: plain numbers, per flow and for the whole drive.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,10 +61,21 @@ struct QueueResult {
   double sd_length = 0;  // as MQSim has it, see compat/queue_meter.hpp
 };
 
+// Pages or blocks that the arrays worked on, and what that took, by operation (read, program,
+// erase), page (LSB, CSB, MSB, pseudo-SLC) and origin (user, collection, mapping).
+struct FlashWork {
+  static constexpr std::size_t operations = 3, pages = 4, origins = 3;
+  std::array<std::uint64_t, operations * pages * origins> counts{};
+  std::array<double, operations * pages * origins> joules{};
+};
+
 // Physical mode: joules by component, from the end of the warm-up to the end of the run.
 struct EnergyResult {
   double array_read_joules = 0, array_program_joules = 0, array_erase_joules = 0;
   double channel_joules = 0, dram_joules = 0, controller_joules = 0, link_joules = 0;
+  // the part of the last three that time alone took, whatever the drive did
+  double controller_static_joules = 0, dram_static_joules = 0, link_static_joules = 0;
+  FlashWork flash;
   double total_joules() const {
     return array_read_joules + array_program_joules + array_erase_joules + channel_joules +
            dram_joules + controller_joules + link_joules;

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import product
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -17,9 +18,12 @@ from iojoule.sim.errors import CancelledError
 from iojoule.sim.findings import Severity, refuse_errors
 from iojoule.sim.known_defects import findings as known_defects
 from iojoule.sim.known_defects import is_sata
+from iojoule.sim.physical_options import EnergyOptions
 from iojoule.sim.result import (
+    ENERGY_COMPONENTS,
     DeviceResult,
     EngineName,
+    FlashWork,
     FlowResult,
     FlowSeries,
     LatencyByClass,
@@ -141,7 +145,8 @@ _SAME_NAME = (
     "memory_bytes",
 )
 _PHYSICAL = tuple(
-    PhysicalResult.model_fields.keys() - {"power_state_ns", "power_step_ns", "power_watts"}
+    PhysicalResult.model_fields.keys()
+    - {"power_state_ns", "power_step_ns", "power_watts", "flash_work", "static_joules"}
 )
 _QUEUE = tuple(QueueResult.model_fields)
 
@@ -217,7 +222,7 @@ def _series(flow: _core.FlowResult) -> FlowSeries:
     return FlowSeries(**{name: tuple(flow.series[name].tolist()) for name in flow.series})
 
 
-def device_result(told: _core.DeviceResult, mode: Mode) -> DeviceResult:
+def device_result(told: _core.DeviceResult, device: DeviceConfig) -> DeviceResult:
     """The whole drive's part of a result."""
     values: dict[str, Any] = {name: getattr(told, name) for name in _SAME_NAME}
     for name in ("pages_read", "pages_programmed", "blocks_erased"):
@@ -232,38 +237,105 @@ def device_result(told: _core.DeviceResult, mode: Mode) -> DeviceResult:
     values["queues"] = tuple(
         QueueResult(**{name: getattr(queue, name) for name in _QUEUE}) for queue in told.queues
     )
-    if mode is Mode.COMPAT:
+    if device.mode is Mode.COMPAT:
         values["cmt_misses_at_once"] = told.cmt_misses_at_once
     else:
-        values |= _energy(told)
+        values |= _energy(told, device.physical.energy)
     return DeviceResult(**values)
 
 
-ENERGY_COMPONENTS = (
-    "array_read",
-    "array_program",
-    "array_erase",
-    "channel",
-    "dram",
-    "controller",
-    "link",
-)
+_OPERATIONS = ("read", "program", "erase")
+_PAGES = ("lsb", "csb", "msb", "slc")
+_ORIGINS = ("user", "gc", "mapping")
+_STATIC = ("controller", "dram", "link")
+_OF_COMPONENT = {
+    "channel": ("channel_joules_per_byte",),
+    "dram": ("dram_joules_per_byte", "dram_refresh_watts"),
+    "controller": (
+        "controller_idle_watts",
+        "controller_active_watts",
+        "controller_joules_per_command",
+        "controller_joules_per_byte",
+    ),
+    "link": ("link_idle_watts", "link_active_watts", "link_joules_per_byte"),
+}
+"""What a component other than the arrays draws by; with one of them given it is known."""
 
 
-def _energy(told: Any) -> dict[str, Any]:
+def _fields_of_array(operation: str, page: str) -> tuple[str, str]:
+    unit = "block" if operation == "erase" else "page"
+    return f"{'slc_' if page == 'slc' else ''}{unit}_{operation}_joules", f"array_{operation}_watts"
+
+
+def _flash_work(energy: EnergyOptions, told: Any) -> Iterator[FlashWork]:
+    kinds = product(_OPERATIONS, _PAGES, _ORIGINS)
+    for kind, count, joules in zip(kinds, told.flash_counts, told.flash_joules, strict=True):
+        operation, page, origin = kind
+        if count:
+            known = energy.known(*_fields_of_array(operation, page))
+            yield FlashWork.model_validate(
+                {
+                    "operation": operation,
+                    "page": page,
+                    "origin": origin,
+                    "count": count,
+                    "joules": joules if known else None,
+                }
+            )
+
+
+def _unknown_energy(
+    energy: EnergyOptions, told: Any, work: Sequence[FlashWork]
+) -> Iterator[tuple[str, Sequence[str]]]:
+    """Components of whose joules all or a part is unknown, with the parameters that would tell."""
+    for operation in _OPERATIONS:
+        without = [each for each in work if each.operation == operation and each.joules is None]
+        fields = _fields_of_array(operation, without[0].page if without else "lsb")
+        if without or not energy.known(*fields):
+            yield f"array_{operation}", fields
+    for component, names in _OF_COMPONENT.items():
+        if lacking := [name for name in names if not energy.known(name)]:
+            yield component, lacking
+
+
+def _energy(told: Any, energy: EnergyOptions) -> dict[str, Any]:
     physical = told.physical
-    joules = {name: getattr(physical.energy, f"{name}_joules") for name in ENERGY_COMPONENTS}
-    measured_seconds = (told.sim_end_ns - physical.measured_from_ns) / NS_PER_SECOND
+    work = tuple(_flash_work(energy, physical.energy))
+    unknown = dict(_unknown_energy(energy, physical.energy, work))
+    joules = {
+        name: value
+        for name in ENERGY_COMPONENTS
+        # asleep the whole drive draws what its power state says, which counts as the controller's
+        if (value := getattr(physical.energy, f"{name}_joules"))
+        or name not in unknown
+        or len(unknown[name]) < len(_OF_COMPONENT.get(name, ()))
+    }
+    seconds = (told.sim_end_ns - physical.measured_from_ns) / NS_PER_SECOND
     return {
-        "energy_joules": joules,
-        "power_watts_mean": sum(joules.values()) / measured_seconds
-        if measured_seconds > 0
-        else 0.0,
+        "energy_joules": joules or None,
+        "energy_unknown": {
+            name: f"{'in part' if name in joules else 'altogether'}: not given are "
+            + ", ".join(f"physical.energy.{field}" for field in fields)
+            for name, fields in unknown.items()
+        }
+        or None,
+        "power_watts_mean": (sum(joules.values()) / seconds if seconds > 0 else 0.0)
+        if joules
+        else None,
         "physical": PhysicalResult(
             **{name: getattr(physical, name) for name in _PHYSICAL},
             power_state_ns=tuple(physical.power_state_ns),
+            flash_work=work,
+            static_joules={
+                name: getattr(physical.energy, f"{name}_static_joules")
+                for name in _STATIC
+                if name in joules
+            }
+            or None,
             power_step_ns=physical.power_step_ns or None,
-            power_watts=tuple(physical.power_watts.tolist()) if physical.power_step_ns else None,
+            power_watts=tuple(physical.power_watts.tolist())
+            if physical.power_step_ns and joules
+            else None,
         ),
     }
 
@@ -318,7 +390,7 @@ class EmbeddedEngine:
         result = ScenarioResult(
             engine=self.name,
             mode=device.mode,
-            device=device_result(told.device, device.mode),
+            device=device_result(told.device, device),
             flows=made,
             series_step_ns=options.series_step_ns,
             run_user_seconds=user,
@@ -347,7 +419,9 @@ def native(model: BaseModel) -> Any:
     """The core's struct of the same name with the same values, field by field."""
     made = getattr(_core, type(model).__name__)()
     for name in type(model).model_fields:
-        setattr(made, name, _value(getattr(model, name)))
+        value = getattr(model, name)
+        if value is not None:  # what is unknown costs nothing; `_unknown_energy` says so
+            setattr(made, name, _value(value))
     return made
 
 

@@ -220,7 +220,7 @@ class FastSimulation:
             latency=latency_summary(flow.device),
             read_latency=latency_summary(flow.device_read),
             write_latency=latency_summary(flow.device_write),
-            device=device_result(told.device, self._device.mode),
+            device=device_result(told.device, self._device),
             intervals=tuple(self._intervals(told.device.sim_end_ns)),
         )
 

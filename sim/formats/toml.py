@@ -276,10 +276,19 @@ def write_drive_toml(drive: Drive) -> str:
     for section in SECTIONS:
         tables[section] = {name: values[name] for name in section_fields(section)}
     if drive.device.physical != PhysicalOptions():
-        tables[_PHYSICAL] = values[_PHYSICAL]
+        tables[_PHYSICAL] = _given(values[_PHYSICAL])
     if drive.sources:
         tables["sources"] = dict(drive.sources)
     return tomlkit.dumps(tables)
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what is unknown, for which TOML has no word."""
+    return {
+        name: _given(value) if isinstance(value, dict) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def write_workload_toml(scenarios: Sequence[Scenario]) -> str:

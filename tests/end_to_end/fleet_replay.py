@@ -183,8 +183,7 @@ def traces_of(one: Case) -> Traces:
 
 def idle_watts(drive: DeviceConfig) -> float:
     """Of a drive that is ready and does nothing."""
-    energy = drive.physical.energy
-    return energy.controller_idle_watts + energy.dram_refresh_watts + energy.link_idle_watts
+    return drive.physical.energy.idle_watts
 
 
 def _flow(one: Case, chosen: Configuration, load: float, number: int) -> FlowConfig:

@@ -245,8 +245,10 @@ def _drives(source: np.random.Generator) -> tuple[DeviceConfig, ...]:
     controller["command_occupancy_ns"] = int(controller["command_occupancy_ns"] * times(0.7, 2.0))
     energy = base["physical"]["energy"]
     for name, value in energy.items():
-        if name.endswith(("_watts", "_joules", "_joules_per_byte")) and isinstance(value, float):
-            energy[name] = value * times(0.6, 1.6)
+        of_page = name.startswith("page_")
+        if name.endswith(("_watts", "_joules", "_joules_per_byte")) and not of_page:
+            by = times(0.6, 1.6)
+            energy[name] = None if value is None else value * by
     energy["controller_idle_watts"] = min(
         energy["controller_idle_watts"], energy["controller_active_watts"]
     )
@@ -256,7 +258,7 @@ def _drives(source: np.random.Generator) -> tuple[DeviceConfig, ...]:
     for state in STATES:
         factor = slower**state
         floor = energy["controller_active_watts"] * factor + sum(
-            energy[name]
+            energy[name] or 0.0
             for name in ("controller_busy_watts", "dram_refresh_watts", "link_active_watts")
         )
         change = {

@@ -134,11 +134,11 @@ def misses(
                     for each in (was, told, measured, became)
                 )
                 yield Miss(quantity, other - one, mine + other - one - result, other - result)
-            least = min(known.physical.energy.controller_active_watts, was.watts)
+            least = min(known.physical.energy.active_watts, was.watts)
             rate = np.exp(told.log_iops - was.log_iops)
             own = np.log(told.watts / (least + (was.watts - least) * rate))
             # the profile's law is told the joules a request of the measured drive
-            base = min(truth.physical.energy.controller_active_watts, measured.watts)
+            base = min(truth.physical.energy.active_watts, measured.watts)
             moved = np.exp(told.log_iops - was.log_iops)
             law = base + (measured.watts - base) * moved
             yield Miss(

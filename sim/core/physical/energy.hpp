@@ -17,6 +17,10 @@ enum class Component : std::uint8_t {
 };
 inline constexpr std::size_t component_count = 7;
 
+enum class ArrayWork : std::uint8_t { read, program, erase };
+enum class Origin : std::uint8_t { user, collection, mapping };
+inline constexpr std::uint32_t slc_page = 3;  // beside the page kinds 0 to 2 of a layout
+
 // What the drive draws whether or not it does anything, by component.
 struct StaticWatts {
   double controller = 0, dram = 0, link = 0;
@@ -41,6 +45,14 @@ class EnergyMeter {
     if (step_ns_ != 0) draw(joules, start_ns, end_ns);
   }
 
+  // One page or block more that the arrays work on, and what it takes from begin to end.
+  void count(ArrayWork work, std::uint32_t page, Origin origin, double joules) {
+    const std::size_t index = (static_cast<std::size_t>(work) * FlashWork::pages + page) *
+                                  FlashWork::origins + static_cast<std::size_t>(origin);
+    ++flash_.counts[index];
+    flash_.joules[index] += joules;
+  }
+
   // Everything up to now_ns was drawn at the present watts; from now on at `watts`.
   void set_static(std::uint64_t now_ns, const StaticWatts& watts) {
     settle(now_ns);
@@ -55,6 +67,9 @@ class EnergyMeter {
     spend(Component::controller, watts_.controller * seconds, settled_ns_, now_ns);
     spend(Component::dram, watts_.dram * seconds, settled_ns_, now_ns);
     spend(Component::link, watts_.link * seconds, settled_ns_, now_ns);
+    static_joules_.controller += watts_.controller * seconds;
+    static_joules_.dram += watts_.dram * seconds;
+    static_joules_.link += watts_.link * seconds;
     settled_ns_ = now_ns;
   }
 
@@ -63,6 +78,8 @@ class EnergyMeter {
     settle(now_ns);
     from_ns_ = series_from_ns_ = now_ns;
     joules_.fill(0);
+    static_joules_ = {};
+    flash_ = {};
     step_joules_.clear();
   }
 
@@ -71,7 +88,8 @@ class EnergyMeter {
     const auto of = [this](Component c) { return joules_[static_cast<std::size_t>(c)]; };
     return {of(Component::array_read), of(Component::array_program), of(Component::array_erase),
             of(Component::channel), of(Component::dram), of(Component::controller),
-            of(Component::link)};
+            of(Component::link), static_joules_.controller, static_joules_.dram,
+            static_joules_.link, flash_};
   }
 
   // Mean watts of every step up to end_ns; the last one may be shorter than a step.
@@ -134,6 +152,8 @@ class EnergyMeter {
   std::uint64_t step_ns_, from_ns_ = 0, settled_ns_ = 0;
   std::uint64_t series_from_ns_ = 0;  // where step_joules_ begins: from_ns_, unless steps were taken
   StaticWatts watts_;
+  StaticWatts static_joules_;  // W x s since from_ns_
+  FlashWork flash_;
   std::array<double, component_count> joules_{};
   std::vector<double> step_joules_;
 };

@@ -212,6 +212,19 @@ void Flash::start_program(std::uint32_t die_index) {
     }
     if (slc) ++context_.counts.physical.slc_pages_programmed;
   }
+  const double seconds = static_cast<double>(longest_ns) * 1e-9;
+  for (std::uint32_t p = first; p < first + layout.planes_per_die; ++p) {
+    const PlaneProgram& program = programs_[p];
+    if (program.page == none) continue;
+    const bool slc = program.stream == Stream::slc;
+    const std::uint32_t kind = slc ? slc_page : layout.page_kind(program.page);
+    const double own = slc ? energy_.slc_page_program_joules : energy_.page_program_joules[kind];
+    const Origin origin = program.stream == Stream::moved     ? Origin::collection
+                          : program.stream == Stream::mapping ? Origin::mapping
+                                                              : Origin::user;
+    context_.meter.count(ArrayWork::program, kind, origin,
+                         own + energy_.array_program_watts * seconds);
+  }
   ++(count == 1 ? context_.counts.cmd_prog : context_.counts.cmd_mp_prog);
   const std::uint64_t channel_ps = timing_.program_command_ps(count) + timing_.data_ps(moved_bytes);
   FifoServer& channel = channels_[layout.channel_of_die(die_index)];
@@ -306,7 +319,7 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
   Die& die = dies_[die_index];
   const Layout& layout = context_.layout;
   const std::uint32_t first = die_index * layout.planes_per_die;
-  std::uint32_t count = 0;
+  std::uint32_t count = 0, slc_count = 0;
   std::uint64_t longest_ns = 0;
   double joules = 0;
   for (std::uint32_t i = 0; i < layout.planes_per_die; ++i) {
@@ -317,11 +330,19 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
                                           : context_.device.block_erase_ns);
     joules += slc ? energy_.slc_block_erase_joules : energy_.block_erase_joules;
     if (slc) ++context_.counts.physical.slc_blocks_erased;
+    slc_count += slc;
     collector_.begin_erase(p);
     erasing_[p] = true;
     ++count;
     ++context_.counts.blocks_erased.gc;
     if (nand_.multi_plane == MultiPlane::none) break;
+  }
+  const double array_joules = energy_.array_erase_watts * static_cast<double>(longest_ns) * 1e-9;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const bool slc = i < slc_count;
+    context_.meter.count(ArrayWork::erase, slc ? slc_page : 0, Origin::collection,
+                         array_joules + (slc ? energy_.slc_block_erase_joules
+                                             : energy_.block_erase_joules));
   }
   ++(count == 1 ? context_.counts.cmd_erase : context_.counts.cmd_mp_erase);
   const std::uint64_t command_ps = timing_.erase_command_ps(count);

@@ -173,21 +173,28 @@ Flash::Sensing Flash::count_sensing(ReadKind kind, std::uint32_t page, bool writ
       slc ? context_.options.slc.page_read_ns : context_.device.page_read_ns[bit];
   const std::uint64_t array_ns = sensing_ns(page_ns, bytes);
   OriginCounts& pages = context_.counts.pages_read;
+  Origin origin = Origin::user;
   switch (kind) {
     case ReadKind::user: ++pages.user; break;
     case ReadKind::fill:
       ++pages.user;
       ++context_.counts.physical.fill_reads;
       break;
-    case ReadKind::moved: ++pages.gc; break;
+    case ReadKind::moved:
+      origin = Origin::collection;
+      ++pages.gc;
+      break;
     default:
+      origin = Origin::mapping;
       ++pages.mapping;
       ++context_.counts.map_reads;
       break;
   }
   if (slc) ++context_.counts.physical.slc_pages_read;
-  return {array_ns, (slc ? energy_.slc_page_read_joules : energy_.page_read_joules[bit]) +
-                        energy_.array_read_watts * static_cast<double>(array_ns) * 1e-9};
+  const double joules = (slc ? energy_.slc_page_read_joules : energy_.page_read_joules[bit]) +
+                        energy_.array_read_watts * static_cast<double>(array_ns) * 1e-9;
+  context_.meter.count(ArrayWork::read, slc ? slc_page : bit, origin, joules);
+  return {array_ns, joules};
 }
 
 void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t count) {

@@ -1,5 +1,6 @@
 """Energy is counts times joules plus time times watts, and its parts add up."""
 
+import json
 from typing import Any
 
 import pytest
@@ -143,3 +144,141 @@ def test_metered_joules_do_not_change_what_the_drive_does() -> None:
     with_energy = run(drive(physical={"energy": ENERGY}), flow)
     without = run(drive(), flow)
     assert with_energy.flows[0].device_latency == without.flows[0].device_latency
+
+
+def work(result: ScenarioResult) -> dict[tuple[str, str, str], tuple[int, float | None]]:
+    """Count and joules of what the arrays did, by operation, page and origin."""
+    assert result.device.physical is not None
+    return {
+        (each.operation, each.page, each.origin): (each.count, each.joules)
+        for each in result.device.physical.flash_work
+    }
+
+
+COLLECTING: dict[str, Any] = {
+    "flash_technology": "tlc",
+    "preconditioning": True,
+    "page_program_ns": (300_000, 500_000, 700_000),
+    "pages_per_block": 48,
+}
+"""A drive of the tests that has to collect garbage."""
+
+
+def test_flash_work_is_counts_times_joules_by_page_and_origin() -> None:
+    energy = {**ENERGY, "array_read_watts": 0.0, "array_program_watts": 0.0}
+    energy["array_erase_watts"] = 0.0
+    device = drive(**COLLECTING, physical={"energy": energy})
+    flow = {**WRITES, "read_percent": 30, "queue_depth": 16, "initial_occupancy_percent": 100}
+    result = run(device, {**flow, "stop_ns": SECOND})
+    told, counts = work(result), result.device
+    pages = ("lsb", "csb", "msb")
+    for page, read, program in zip(
+        pages, energy["page_read_joules"], energy["page_program_joules"], strict=True
+    ):
+        for origin in ("user", "gc"):
+            for operation, each in (("read", read), ("program", program)):
+                count, joules = told[operation, page, origin]
+                assert count > 100
+                assert joules == pytest.approx(count * each, rel=1e-9)
+    assert told["erase", "lsb", "gc"][0] == counts.blocks_erased
+    for operation, by_origin in (
+        ("read", counts.pages_read_by_origin),
+        ("program", counts.pages_programmed_by_origin),
+    ):
+        for origin in ("user", "gc"):
+            count = sum(told[operation, page, origin][0] for page in pages)
+            assert count == getattr(by_origin, origin)
+    for operation in ("read", "program", "erase"):
+        own = [joules for (name, _, _), (_, joules) in told.items() if name == operation]
+        assert sum(each or 0.0 for each in own) == pytest.approx(
+            energies(result)[f"array_{operation}"], rel=1e-6
+        )
+
+
+def test_pages_of_the_pseudo_slc_cache_have_their_own_joules() -> None:
+    slc = {"slc_page_program_joules": 20e-6, "array_program_watts": 0.0}
+    device = drive(
+        flash_technology="tlc",
+        pages_per_block=48,
+        physical={"energy": {**ENERGY, **slc}, "slc": {"static_blocks_per_plane": 8}},
+    )
+    count, joules = work(run(device, WRITES))["program", "slc", "user"]
+    assert count > 100
+    assert joules == pytest.approx(count * 20e-6, rel=1e-9)
+
+
+def test_what_time_alone_takes_is_watts_times_seconds() -> None:
+    result = run(drive(physical={"energy": ENERGY}), {**READS, "queue_depth": 3})
+    assert result.device.physical is not None
+    seconds = result.flows[0].sim_end_ns / 1e9
+    assert result.device.physical.static_joules == {
+        "controller": pytest.approx(1.9 * seconds, rel=1e-4),
+        "dram": pytest.approx(0.06 * seconds, rel=1e-9),
+        "link": pytest.approx(0.4 * seconds, rel=1e-4),
+    }
+
+
+COMPONENTS = {
+    "array_read": ("page_read_joules", "array_read_watts"),
+    "array_program": ("page_program_joules", "array_program_watts"),
+    "array_erase": ("block_erase_joules", "array_erase_watts"),
+    "channel": ("channel_joules_per_byte",),
+    "dram": ("dram_joules_per_byte", "dram_refresh_watts"),
+    "controller": (
+        "controller_idle_watts",
+        "controller_active_watts",
+        "controller_joules_per_command",
+        "controller_joules_per_byte",
+    ),
+    "link": ("link_idle_watts", "link_active_watts", "link_joules_per_byte"),
+}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_nobody_knows_is_left_out_and_named(component: str) -> None:
+    energy = {name: each for name, each in ENERGY.items() if name not in COMPONENTS[component]}
+    whole = run(drive(physical={"energy": ENERGY}), {**WRITES, "read_percent": 50})
+    result = run(drive(physical={"energy": energy}), {**WRITES, "read_percent": 50})
+    assert component not in energies(result)
+    assert result.device.energy_unknown is not None
+    assert set(result.device.energy_unknown) == {component}
+    assert COMPONENTS[component][0] in result.device.energy_unknown[component]
+    rest = {name: each for name, each in energies(whole).items() if name != component}
+    assert energies(result) == pytest.approx(rest)
+    assert result.device.energy_joules_total == pytest.approx(sum(rest.values()))
+
+
+def test_a_drive_without_energy_says_unknown_and_never_0_joules() -> None:
+    result = run(drive(physical={"energy": {"power_step_ns": MS}}), {**WRITES, "read_percent": 50})
+    device = result.device
+    assert device.energy_joules is None
+    assert device.energy_joules_total is None
+    assert device.power_watts_mean is None
+    assert device.energy_unknown is not None
+    assert set(device.energy_unknown) == set(COMPONENTS)
+    assert device.physical is not None
+    assert device.physical.power_watts is None
+    assert device.physical.static_joules is None
+    assert [each.joules for each in device.physical.flash_work if each.joules is not None] == []
+    told = json.loads(result.model_dump_json())["device"]
+    assert "energy_joules" not in told
+    assert "power_watts_mean" not in told
+
+
+def test_pages_of_an_unknown_kind_make_their_component_unknown() -> None:
+    """Joules of native pages alone would be too few where the pseudo-SLC cache is programmed."""
+    energy = {name: each for name, each in ENERGY.items() if name != "array_program_watts"}
+    device = drive(
+        flash_technology="tlc",
+        pages_per_block=48,
+        physical={"energy": energy, "slc": {"static_blocks_per_plane": 8}},
+    )
+    result = run(device, WRITES)
+    assert result.device.energy_unknown is not None
+    assert "slc_page_program_joules" in result.device.energy_unknown["array_program"]
+
+
+def test_nothing_is_known_to_cost_nothing_where_that_is_said() -> None:
+    result = run(drive(physical={"energy": {**ENERGY, "channel_joules_per_byte": 0.0}}), READS)
+    assert energies(result)["channel"] == 0.0
+    assert result.device.energy_unknown is None
