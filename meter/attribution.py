@@ -2,9 +2,12 @@
 
 The rule, by part of a drive's energy:
 
-* Read and write: in proportion to `weight per command x commands + weight per byte x bytes`, with
-  the drive's marginal joules at its operating point as weights. Commands are scaled to those that
-  the drive executed, because a group's are counted before merging and the drive's after.
+* Read and write: in proportion to `joules per command x commands + joules per byte x bytes`, by the
+  drive's law of power. Commands are scaled to those that the drive executed, because a group's are
+  counted before merging and the drive's after.
+* Awake: what keeps the drive above its rest is shared by all who do. Requests that come at random
+  leave it at rest with probability exp(-load), so this is a game of value 1 - exp(-load), of which
+  a group pays its Shapley value (`meter/shapley.py`).
 * Flush: by flushes, where those of a group are known.
 * Background (folding, garbage collection): by the bytes each group wrote, with a memory that
   decays, so that earlier writers pay and a reader that is active now does not.
@@ -15,18 +18,14 @@ The rule, by part of a drive's energy:
 Shares, `unattributed`, `ended` and `idle` sum to the drive's joules by construction; none is
 negative; a group without I/O pays no read, write or flush energy; equal I/O pays equally.
 
-How far this is from the Shapley value (`meter/shapley.py`): not at all where energy is linear in
-commands and bytes, or where groups are equal. Where it saturates as 1 - exp(-load / scale), the
-proportional rule charges small groups too little: three groups at 90:9:1 and a total load of 1.67
-scales pay +1.8, -13.7 and -15.1 % against their Shapley values; the largest deviation of any group
-among 2,000 random sets of 2 to 8 groups is 0.5 % at 0.25 scales, 2 % at 0.5, 7.5 % at 1 and 24 % at
-2. tests/meter/test_shapley.py computes these figures. The proportional rule itself is the
-Aumann-Shapley price (marginal cost along the ray), to which Shapley values of many small groups
-converge. Where a drive's saturation is stated (`DriveIntervals.saturation`), read and write shares
-are the Shapley values of that law.
+With this it is the Shapley value of the law itself, whatever the groups: of what is linear in
+commands and bytes the proportional share is one, and Shapley values add up. A proportional share of
+the awake energy charges small groups too little: three groups at 90:9:1 and a load of 1.67 would
+be off by +1.8, -13.7 and -15.1 %; the largest deviation of any group among 2,000 random sets of 2
+to 8 groups is 0.5 % at a load of 0.25, 2 % at 0.5, 7.5 % at 1 and 24 % at 2.
+tests/meter/test_shapley.py computes these figures.
 
-Against the joules of a simulated drive, which saturate by direction together and not alike:
-tests/end_to_end/test_fair_shares.py.
+Against the joules of a simulated drive: tests/end_to_end/test_fair_shares.py.
 """
 
 from __future__ import annotations
@@ -63,6 +62,7 @@ class Part(IntEnum):
     WRITE = 2
     FLUSH = 3
     BACKGROUND = 4
+    AWAKE = 5
 
 
 class IdlePolicy(Enum):
@@ -104,9 +104,8 @@ CARRY_SECONDS = 10.0
 
 _ROUNDING = 1e-12
 """Relative; a sum of 10,000 shares of float64 is exact to about 1e-13."""
-_LOADS = np.linspace(0.0, 20.0, 2001)
-_RATIOS = np.concatenate([[1.0], _LOADS[1:] / np.expm1(_LOADS[1:])])
-"""Marginal to mean joules at a load in scales; falls."""
+LOAD_MOST = 50.0
+"""Beyond it a drive never rests."""
 _DIRECTIONS = (
     (Part.READ, Count.READS, Count.READ_BYTES, 0),
     (Part.WRITE, Count.WRITES, Count.WRITE_BYTES, 1),
@@ -120,16 +119,15 @@ class DriveIntervals:
     Attributes:
         drives: D identifiers (wwid or serial).
         seconds: Shape (D,).
-        joules: Shape (D, 5), columns `Part`. NaN where the drive's power is unknown: its shares
+        joules: Shape (D, 6), columns `Part`. NaN where the drive's power is unknown: its shares
             are NaN, too.
         counts: Shape (D, 5), columns `Count`, as the drive executed them; writes without flushes.
         weights: Shape (D, 5), columns `Count`; joules per command, byte and flush.
         merged: Shape (D, 2), reads and writes that the block layer merged into others; None where
             it is unknown.
         memory_seconds: Shape (D,), decay time of bytes written until background work follows.
-        saturation: Shape (D, 2), for read and write energy the load in scales of a law
-            1 - exp(-load / scale), from `saturation_of`; shares are then exact Shapley values of
-            that law. 0, or None for all drives: in proportion.
+        load: Shape (D, 5), columns `Count`; how far one of each keeps the drive awake, None where
+            no energy is spent on that.
     """
 
     drives: tuple[str, ...]
@@ -139,7 +137,7 @@ class DriveIntervals:
     weights: Floats
     merged: Floats | None = None
     memory_seconds: Floats | None = None
-    saturation: Floats | None = None
+    load: Floats | None = None
 
     def __post_init__(self) -> None:
         drives = len(self.drives)
@@ -150,7 +148,7 @@ class DriveIntervals:
             "weights": (drives, len(Count)),
             "merged": (drives, 2),
             "memory_seconds": (drives,),
-            "saturation": (drives, 2),
+            "load": (drives, len(Count)),
         }
         for name, shape in shapes.items():
             values = getattr(self, name)
@@ -186,9 +184,9 @@ class Shares:
     Attributes:
         drive: Shape (K,), index of the drive.
         groups: K keys.
-        joules: Shape (K, 5), columns `Part`.
-        unattributed: Shape (D, 5).
-        ended: Shape (D, 5); caused by groups that have ended.
+        joules: Shape (K, 6), columns `Part`.
+        unattributed: Shape (D, 6).
+        ended: Shape (D, 6); caused by groups that have ended.
         idle: Shape (D,); idle joules that were not distributed.
     """
 
@@ -269,7 +267,7 @@ def executed_counts(intervals: DriveIntervals, drive: Ints, completed: Floats) -
 def dynamic_shares(
     intervals: DriveIntervals, drive: Ints, executed: Floats
 ) -> tuple[Floats, Floats]:
-    """Read, write and flush joules of R rows and of no row.
+    """Read, write, flush and awake joules of R rows and of no row.
 
     Args:
         intervals: D drives.
@@ -277,7 +275,7 @@ def dynamic_shares(
         executed: Shape (R, 5), from `executed_counts`.
 
     Returns:
-        Shares of shape (R, 5) and the rest of shape (D, 5); columns that it does not divide are 0.
+        Shares of shape (R, 6) and the rest of shape (D, 6); columns that it does not divide are 0.
     """
     drives = len(intervals.drives)
     shares, rest = np.zeros((len(drive), len(Part))), np.zeros((drives, len(Part)))
@@ -291,28 +289,25 @@ def dynamic_shares(
             weights = np.ones_like(weights)  # one kind of command: the joules of each are equal
         whole = (weights * intervals.counts[:, columns]).sum(axis=1)
         size = (weights[drive] * executed[:, columns]).sum(axis=1)
-        joules = intervals.joules[:, part]
-        if part is not Part.FLUSH and intervals.saturation is not None:
-            saturation = intervals.saturation[:, part - Part.READ]
-            size, whole = _saturated(saturation, drive, size, whole)
-        shares[:, part], rest[:, part] = _divide(joules, drive, size, whole)
+        shares[:, part], rest[:, part] = _divide(intervals.joules[:, part], drive, size, whole)
+    joules = intervals.joules[:, Part.AWAKE]
+    size, whole = _awake(intervals, drive, executed)
+    shares[:, Part.AWAKE], rest[:, Part.AWAKE] = _divide(joules, drive, size, whole)
     return shares, rest
 
 
-def saturation_of(joules: Floats, marginal_joules: Floats) -> Floats:
-    """The load, in scales of a law 1 - exp(-load / scale), at which energy saturates as observed.
-
-    Args:
-        joules: Any shape; energy of a part.
-        marginal_joules: The same shape; its counts times their marginal joules. Their ratio to the
-            energy is u / (exp(u) - 1) at a load of u scales.
-
-    Returns:
-        The same shape; 0 where the energy does not saturate or is unknown, at most 20.
-    """
-    ratio = np.divide(marginal_joules, joules, where=joules > 0, out=np.ones_like(joules))
-    load = np.interp(-ratio, -_RATIOS, _LOADS)
-    return np.where(np.isfinite(load), load, 0.0)
+def _awake(intervals: DriveIntervals, drive: Ints, executed: Floats) -> tuple[Floats, Floats]:
+    """Fractions (R,) of the energy that keeps each drive awake, of a whole (D,)."""
+    drives = len(intervals.drives)
+    if intervals.load is None:
+        return np.zeros(len(drive)), np.zeros(drives)
+    whole = (intervals.load * intervals.counts).sum(axis=1)
+    scale = _fraction(np.minimum(whole, LOAD_MOST), whole)
+    loads = (intervals.load[drive] * executed).sum(axis=1) * scale[drive]
+    others = np.maximum(whole * scale - _per_drive(drive, loads, drives), 0.0)
+    others[others <= _ROUNDING * whole] = 0.0
+    fractions, _ = saturating_fractions(drive, loads, others)
+    return fractions, np.where(whole > 0, 1.0, 0.0)
 
 
 class Attributor:
@@ -500,24 +495,6 @@ class Attributor:
         live = ~of_ended & (shares != 0).any(axis=1)
         groups = tuple(keys[row] for row in rows[live])
         return Shares(drive[live], groups, shares[live], rest, ended, idle)
-
-
-def _saturated(
-    saturation: Floats, drive: Ints, size: Floats, whole: Floats
-) -> tuple[Floats, Floats]:
-    """Sizes and wholes that divide energy by Shapley values, where it saturates."""
-    drives = len(whole)
-    curved = saturation > 0
-    if not curved.any():
-        return size, whole
-    scales = saturation[drive] * _fraction(size, whole[drive], 0.0)
-    others = _fraction(np.maximum(whole - _per_drive(drive, size, drives), 0.0), whole, 0.0)
-    others[others <= _ROUNDING] = 0.0
-    fractions, _ = saturating_fractions(drive, scales, saturation * others)
-    return (
-        np.where(curved[drive], fractions, size),
-        np.where(curved & (whole > 0), 1.0, whole),
-    )
 
 
 def _divide(joules: Floats, drive: Ints, size: Floats, whole: Floats) -> tuple[Floats, Floats]:

@@ -4,13 +4,13 @@ An instrument beside the estimate gives pairs of watts. What it shows is written
 
     watts = sum of factor x part,
 
-over the parts of the estimate (idle, read, write, background), so that idle power which is wrong by
-a tenth is so in a sleep state too, and reads teach nothing about writes. The factors start at 1
-with the uncertainty of the profile and are followed by a Kalman filter whose state walks at random,
-slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An Introduction to
-the Kalman Filter, UNC TR 95-041). What single intervals scatter about that is kept as its own
-uncertainty: another workload is wrong by another amount. A workload lasts, so neighbouring
-intervals are wrong alike: each counts for less than an interval of its own.
+over the parts of the estimate (idle, awake, read, write, background), so that idle power which is
+wrong by a tenth is so in a sleep state too, and reads teach nothing about writes. The factors start
+at 1 with the uncertainty of the profile and are followed by a Kalman filter whose state walks at
+random, slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An
+Introduction to the Kalman Filter, UNC TR 95-041). What single intervals scatter about that is kept
+as its own uncertainty: another workload is wrong by another amount. A workload lasts, so
+neighbouring intervals are wrong alike: each counts for less than an interval of its own.
 
 A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is
 not of, shows as innovations that all lie on one side: a two-sided cumulative sum (Page, Continuous
@@ -26,7 +26,7 @@ import numpy as np
 
 from iojoule.model.evaluate.bands import Floats
 
-FACTOR_SD = {"idle": 0.07, "read": 0.1, "write": 0.12, "background": 0.25}
+FACTOR_SD = {"idle": 0.07, "awake": 0.1, "read": 0.1, "write": 0.12, "background": 0.25}
 """Between drives of one model and their environment, by part, where a profile is as sure as
 `USUAL_SD`; assumptions."""
 

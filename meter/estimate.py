@@ -29,6 +29,7 @@ import numpy as np
 
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.meter.idle import Descent
 from iojoule.model.evaluate import device_power, idle_gaps, linear_law
 from iojoule.model.evaluate.background_work import delay_seconds
@@ -52,6 +53,14 @@ an assumption."""
 PATTERN_LOG_SD = 0.5
 """How far times may be from a profile's, as a logarithm; an assumption."""
 LEAST_LIKELY = 1e-3
+SEEN = (Evidence.MEASURED, Evidence.PUBLISHED)
+UNKNOWN_SECONDS = 1e-4
+"""Of a command where neither profile nor counters tell; an assumption."""
+SEEN = (Evidence.MEASURED, Evidence.PUBLISHED)
+UNKNOWN_SECONDS = 1e-4
+"""Of a command where neither profile nor counters tell; an assumption."""
+BUSY_MOST = 1.0 - 1e-9
+"""A drive that is always busy is taken for one that hardly ever rests."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -115,31 +124,39 @@ class States:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Watts of n drives in one interval; arrays have shape (n,).
+    """Watts of n drives in one interval; arrays have shape (n,) where no other is stated.
 
     Attributes:
         idle: W that are drawn without any request.
-        read: W above that which reads cause; `write` likewise, `background` of work on the drive's
-            own behalf. The four add up to the drive's mean power.
+        awake: W above that which keep the drive awake, whoever does.
+        read: W beside that which reads cause; `write` likewise, `background` of work on the drive's
+            own behalf. The five add up to the drive's mean power.
         sd: Standard deviation of the mean power, W. It is mostly that of the profile, so it is the
             same in one interval and the next.
-        read_command_joules: What one command, or byte, more would have taken; likewise the others.
+        joules: What one read command, read byte, write command and written byte takes beside
+            keeping the drive awake, shape (n, 4).
+        load: How far one of each keeps it awake, shape (n, 4): requests that come at random leave
+            it asleep with probability exp(-sum of load x count).
     """
 
     idle: Floats
+    awake: Floats
     read: Floats
     write: Floats
     background: Floats
     sd: Floats
-    read_command_joules: Floats
-    read_byte_joules: Floats
-    write_command_joules: Floats
-    write_byte_joules: Floats
+    joules: Floats
+    load: Floats
+
+    @classmethod
+    def nothing(cls, drives: int) -> Estimate:
+        """All zero."""
+        return cls(*np.zeros((6, drives)), *np.zeros((2, drives, 4)))
 
     @property
     def watts(self) -> Floats:
         """Mean power."""
-        return np.asarray(self.idle + self.read + self.write + self.background)
+        return np.asarray(self.idle + self.awake + self.read + self.write + self.background)
 
 
 class DriveModel:
@@ -173,6 +190,10 @@ class DriveModel:
         self.predictor = Predictor(profile)
         self._columns = {**(settings or {}), "power_state": power_state}
         self._settle = idle_gaps.settle_seconds(profile.idle)
+        # what nobody looked at is good for the mean watts of a gap, not for who pays them
+        self._settle_known = self._settle * bool(
+            profile.idle and profile.idle.settle_seconds.evidence in SEEN
+        )
         self._sleep = sleep
         self._between = profile.between_drives_relative_sd.value
         self._covariance = np.array(self.power.covariance)
@@ -194,10 +215,8 @@ class DriveModel:
 
     def step(self, amounts: Amounts, states: States) -> Estimate:
         """Estimate one interval and carry the states on, in place."""
-        commands = amounts.read_commands + amounts.write_commands
-        active = commands > 0
-        zeros = np.zeros(len(commands))
-        estimate = Estimate(*(zeros.copy() for _ in fields(Estimate)))
+        active = amounts.read_commands + amounts.write_commands > 0
+        estimate = Estimate.nothing(len(active))
         for rows, evaluate in ((active, self._serving), (~active, self._quiet)):
             if rows.any():
                 own = states.take(rows)
@@ -226,9 +245,8 @@ class DriveModel:
         working = np.minimum(working, step)
         background, background_sd = self._fold(states, working, step)
         states.quiet_seconds[:] = states.quiet_seconds + step
-        zeros = np.zeros(rows)
         sd = np.hypot(np.hypot(idle_sd, background_sd), self.power.session_sd_watts)
-        return Estimate(idle, zeros, zeros, background, sd, *([zeros] * 4))
+        return replace(Estimate.nothing(rows), idle=idle, background=background, sd=sd)
 
     def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
         """Background watts over a step with so much time for it, and their sd; folds the cache."""
@@ -262,29 +280,54 @@ class DriveModel:
         states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
         room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
         kept = np.minimum(1.0, room / np.where(work > 0, work, 1.0))
-        awake = np.maximum(room - work, 0.0)
-        reads = amounts.read_commands * serving.read_command_seconds
-        reads = (reads + amounts.read_bytes * serving.read_byte_seconds) / step
-        writes = amounts.write_commands * serving.write_command_seconds
-        writes = (writes + amounts.write_bytes * serving.write_byte_seconds) / step
-        unknown = reads + writes <= 0  # then by the number of commands
-        reads = np.where(unknown, amounts.read_commands, reads)
-        writes = np.where(unknown, amounts.write_commands, writes)
-        share = reads / (reads + writes)
-        # who keeps the drive awake pays for it, by the time that its commands take
-        watts = np.where(unknown, 0.0, awake / (reads + writes))
         return Estimate(
             idle=serving.idle,
-            read=kept * serving.read + share * awake,
-            write=kept * serving.write + (1.0 - share) * awake,
+            awake=np.maximum(room - work, 0.0),
+            read=kept * serving.read,
+            write=kept * serving.write,
             background=kept * serving.background + later,
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
-            read_command_joules=serving.read_command_joules + watts * serving.read_command_seconds,
-            read_byte_joules=serving.read_byte_joules + watts * serving.read_byte_seconds,
-            write_command_joules=serving.write_command_joules
-            + watts * serving.write_command_seconds,
-            write_byte_joules=serving.write_byte_joules + watts * serving.write_byte_seconds,
+            joules=np.stack(
+                [
+                    serving.read_command_joules,
+                    serving.read_byte_joules,
+                    serving.write_command_joules,
+                    serving.write_byte_joules,
+                ],
+                axis=1,
+            ),
+            load=self._load(amounts, serving),
         )
+
+    def _load(self, amounts: Amounts, serving: _Serving) -> Floats:
+        """How far one command or byte of each direction keeps the drive awake, shape (n, 4).
+
+        Reads together do so for the time they were in flight, a settle time after each command, and
+        likewise writes; within a direction the times are those that its commands take alone.
+        """
+        counts = _counts(amounts)
+        alone = np.stack(
+            [
+                serving.read_command_seconds,
+                serving.read_byte_seconds,
+                serving.write_command_seconds,
+                serving.write_byte_seconds,
+            ],
+            axis=1,
+        )
+        writes = amounts.write_in_flight_seconds
+        load = np.zeros_like(alone)
+        for columns, took in (
+            (slice(0, 2), amounts.in_flight_seconds - writes),
+            (slice(2, 4), writes),
+        ):
+            own = alone[:, columns]
+            own[:, 0] = np.where(own.sum(axis=1) > 0, own[:, 0], UNKNOWN_SECONDS)
+            times = (own * counts[:, columns]).sum(axis=1)
+            scale = np.divide(took, times, where=times > 0, out=np.zeros_like(times))
+            load[:, columns] = own * (np.where(scale > 0, scale, 1.0) / amounts.seconds)[:, None]
+        load[:, [0, 2]] += self._settle_known / amounts.seconds
+        return load
 
     def _evaluated(self, pattern: str, amounts: Amounts, states: States) -> _Serving:
         step = amounts.seconds
@@ -529,6 +572,19 @@ def _in_use(amounts: Amounts) -> Floats:
     share = np.minimum(amounts.in_use_seconds, amounts.in_flight_seconds) / amounts.seconds
     surely = np.clip((share - SURELY_IDLE) / (SURELY_BUSY - SURELY_IDLE), 0.0, 1.0)
     return np.asarray(np.minimum(share, 1.0) * surely)
+
+
+def _counts(amounts: Amounts) -> Floats:
+    """Read commands, read bytes, write commands, written bytes, shape (n, 4)."""
+    return np.stack(
+        [
+            amounts.read_commands,
+            amounts.read_bytes,
+            amounts.write_commands,
+            amounts.write_bytes,
+        ],
+        axis=1,
+    )
 
 
 def _rows(amounts: Amounts, rows: Any) -> Amounts:

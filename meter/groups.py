@@ -20,7 +20,6 @@ from iojoule.meter.attribution import (
     Part,
     RestPolicy,
     Shares,
-    saturation_of,
 )
 from iojoule.meter.cgroups import GroupReader, Hierarchy
 from iojoule.meter.counters import Intervals
@@ -35,14 +34,11 @@ IDLE = "idle"
 
 _PART_OF = {
     "idle": Part.IDLE,
+    "awake": Part.AWAKE,
     "read": Part.READ,
     "write": Part.WRITE,
     "background": Part.BACKGROUND,
 }
-_DIRECTIONS = (
-    (Part.READ, [Count.READS, Count.READ_BYTES]),
-    (Part.WRITE, [Count.WRITES, Count.WRITE_BYTES]),
-)
 
 
 @dataclass(frozen=True)
@@ -311,7 +307,8 @@ def drive_intervals(intervals: Intervals, readings: Sequence[Reading]) -> DriveI
     known = [reading for reading in readings if reading.seconds > 0 and reading.drive.key in rows]
     place = [rows[reading.drive.key] for reading in known]
     counts = np.zeros((len(known), len(Count)))
-    weights, joules = np.zeros_like(counts), np.zeros((len(known), len(Part)))
+    weights, load = np.zeros_like(counts), np.zeros_like(counts)
+    joules = np.zeros((len(known), len(Part)))
     for column, values in (
         (Count.READS, intervals.read_commands),
         (Count.READ_BYTES, intervals.read_bytes),
@@ -322,16 +319,13 @@ def drive_intervals(intervals: Intervals, readings: Sequence[Reading]) -> DriveI
         counts[:, column] = values[place]
     for row, reading in enumerate(known):
         weights[row, : len(reading.command_joules)] = reading.command_joules
+        load[row, : len(reading.command_load)] = reading.command_load
         for name in PARTS:
             joules[row, _PART_OF[name]] = reading.part_watts[name] * reading.seconds
-    saturation = np.zeros((len(known), 2))
-    for direction, (part, columns) in enumerate(_DIRECTIONS):
-        marginal = (weights[:, columns] * counts[:, columns]).sum(axis=1)
-        saturation[:, direction] = saturation_of(joules[:, part], marginal)
-        # a law in which commands and bytes cost nothing: all that kept the drive awake are alike
-        free = (marginal <= 0) & (counts[:, columns[0]] > 0)
-        weights[free, columns[0]] = 1.0
-        saturation[free, direction] = 0.0
+    for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):
+        # a law in which commands and bytes cost nothing: by their number
+        free = (weights * counts)[:, columns].sum(axis=1) <= 0
+        weights[free, columns.start] = 1.0
     return DriveIntervals(
         drives=tuple(reading.drive.key for reading in known),
         seconds=np.array([reading.seconds for reading in known]),
@@ -339,5 +333,5 @@ def drive_intervals(intervals: Intervals, readings: Sequence[Reading]) -> DriveI
         counts=counts,
         weights=weights,
         merged=np.stack([intervals.reads_merged[place], intervals.writes_merged[place]], axis=1),
-        saturation=saturation,
+        load=load,
     )

@@ -25,7 +25,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 SUSPENDED = "suspended"
 DRIFTED = "drifted"
 
-PARTS = ("idle", "read", "write", "background")
+PARTS = ("idle", "awake", "read", "write", "background")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class Reading:
         seconds: Length of the interval; 0 where there was none.
         watts: Mean power in it, with the 90 % interval from `watts_low` to `watts_high`.
         part_watts: By `PARTS`; they add up to `watts`.
-        command_joules: What one read command, read byte, write command and written byte takes.
+        command_joules: What one read command, read byte, write command and written byte takes
+            beside keeping the drive awake.
+        command_load: How far one of each keeps the drive awake (`Estimate.load`).
         joules: Since the meter began, with `joules_low` and `joules_high`.
         part_joules: By `PARTS`; they add up to `joules`.
         unmetered_seconds: Since the meter began, of which nothing is known.
@@ -79,7 +81,8 @@ class Reading:
     watts_low: float
     watts_high: float
     part_watts: dict[str, float]
-    command_joules: tuple[float, float, float, float]
+    command_joules: tuple[float, ...]
+    command_load: tuple[float, ...]
     joules: float
     joules_low: float
     joules_high: float
@@ -239,12 +242,6 @@ class Meter:
         account.joules += watts * seconds
         account.low += low * seconds
         account.high += high * seconds
-        per_command = (
-            estimate.read_command_joules,
-            estimate.read_byte_joules,
-            estimate.write_command_joules,
-            estimate.write_byte_joules,
-        )
         reading = Reading(
             drive=account.drive,
             basis=account.basis,
@@ -253,12 +250,8 @@ class Meter:
             watts_low=low,
             watts_high=high,
             part_watts=parts,
-            command_joules=(
-                float(per_command[0][place]),
-                float(per_command[1][place]),
-                float(per_command[2][place]),
-                float(per_command[3][place]),
-            ),
+            command_joules=tuple(estimate.joules[place].tolist()),
+            command_load=tuple(estimate.load[place].tolist()),
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,
@@ -281,7 +274,8 @@ class Meter:
             watts_low=np.nan,
             watts_high=np.nan,
             part_watts=dict.fromkeys(PARTS, np.nan),
-            command_joules=(0.0, 0.0, 0.0, 0.0),
+            command_joules=(0.0,) * 4,
+            command_load=(0.0,) * 4,
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,

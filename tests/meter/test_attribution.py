@@ -21,7 +21,6 @@ from iojoule.meter.attribution import (
     Part,
     RestPolicy,
     Shares,
-    saturation_of,
 )
 from iojoule.meter.shapley import exact_shapley
 
@@ -36,7 +35,8 @@ def intervals(
     seconds: float = 1.0,
     **other: Any,
 ) -> DriveIntervals:
-    """One drive, "d"."""
+    """One drive, "d"; parts that are not stated are 0."""
+    joules = [*joules, *[0.0] * (len(Part) - len(joules))]
     rows = (np.array([values], dtype=float) for values in (joules, counts, weights))
     return DriveIntervals(("d",), np.array([seconds]), *rows, **other)
 
@@ -80,11 +80,11 @@ def steps(draw: st.DrawFn) -> tuple[int, list[tuple[DriveIntervals, GroupCounts]
         interval = DriveIntervals(
             tuple(f"d{number}" for number in range(drives)),
             np.full(drives, draw(st.floats(0.0, 10.0))),
-            table(drives, 5, 1e4),
+            table(drives, 6, 1e4),
             table(drives, 5),
             table(drives, 5, 1.0),
             merged,
-            saturation=table(drives, 2, 20.0) if draw(st.booleans()) else None,
+            load=table(drives, 5, 1e-3) if draw(st.booleans()) else None,
         )
         index = np.repeat(np.arange(drives), groups)
         names = tuple(f"g{number % max(groups, 1)}" for number in range(rows))
@@ -197,7 +197,7 @@ def test_of_a_linear_cost_it_is_the_shapley_value(load: Floats) -> None:
     st.lists(st.floats(0.0, 1e5, allow_subnormal=False), min_size=1, max_size=5),
     st.floats(0.05, 5.0),
 )
-def test_where_saturation_is_known_it_is_the_shapley_value(reads: list[float], load: float) -> None:
+def test_who_keeps_the_drive_awake_pays_the_shapley_value(reads: list[float], load: float) -> None:
     """The last group is not among those that are seen: it is unattributed."""
     commands = np.array(reads)
     total = commands.sum()
@@ -205,17 +205,14 @@ def test_where_saturation_is_known_it_is_the_shapley_value(reads: list[float], l
         return
 
     def value(members: NDArray[np.bool_]) -> float:
-        return float(-5 * np.expm1(-load * commands[members].sum() / total))
+        linear, share = 2e-5 * commands[members].sum(), commands[members].sum() / total
+        return float(linear - 5 * np.expm1(-load * share))
 
     fair = exact_shapley(value, len(reads))
-    marginal = np.array([[5 * load * np.exp(-load), 0.0]])
-    joules = np.array([[fair.sum(), 0.0]])
-    saturation = saturation_of(joules, marginal)
-    assert saturation == pytest.approx(np.array([[load, 0.0]]), rel=2e-3)
     interval = intervals(
-        [1, fair.sum(), 0, 0, 0],
+        [1, 2e-5 * total, 0, 0, 0, fair.sum() - 2e-5 * total],
         (total, 0, 0, 0, 0),
-        saturation=np.array([[load, 0.0]]),
+        load=np.array([[load / total, 0, 0, 0, 0]]),
     )
     seen = {number: (count, 0, 0, 0, 0) for number, count in enumerate(reads[:-1])}
     shares = Attributor().step(interval, submitted(seen))
@@ -224,9 +221,14 @@ def test_where_saturation_is_known_it_is_the_shapley_value(reads: list[float], l
     assert found == pytest.approx(list(fair), rel=1e-6, abs=1e-9)
 
 
-def test_energy_that_is_linear_or_unknown_does_not_saturate() -> None:
-    found = saturation_of(np.array([2.0, 2.0, 0.0, np.nan]), np.array([2.0, 2.5, 1.0, 1.0]))
-    assert found.tolist() == [0.0] * 4
+def test_reads_and_writes_keep_the_drive_awake_together() -> None:
+    counts = {"reader": (300.0, 0, 0, 0, 0), "writer": (0, 0, 100.0, 0, 0)}
+    interval = intervals(
+        [1, 0, 0, 0, 0, 2], (300, 0, 100, 0, 0), load=np.array([[2e-3, 0, 6e-3, 0, 0]])
+    )
+    shares = Attributor().step(interval, submitted(counts))
+    assert joules_of(shares, "reader") == pytest.approx(1.0)
+    assert joules_of(shares, "writer", Part.AWAKE) == pytest.approx(1.0)
 
 
 def test_three_users_by_commands() -> None:
@@ -338,7 +340,7 @@ def test_unknown_power_gives_unknown_shares_of_that_drive_only() -> None:
     interval = DriveIntervals(
         ("known", "unknown"),
         np.ones(2),
-        np.array([[1, 1, 0, 0, 0], [np.nan] * 5]),
+        np.array([[1, 1, 0, 0, 0, 0], [np.nan] * 6]),
         np.array([[1, 4096, 0, 0, 0]] * 2, dtype=float),
         np.array([[1e-5, 0, 0, 0, 0]] * 2),
     )
@@ -357,7 +359,7 @@ def test_drives_that_come_and_go_keep_their_writers() -> None:
         intervals([0, 0, 1, 0, 0], (0, 0, 1, MIB, 0)), submitted({"a": (0, 0, 1, MIB, 0)})
     )
     none = np.empty((0, 5))
-    attributor.step(DriveIntervals((), np.empty(0), none, none, none), submitted({}))
+    attributor.step(DriveIntervals((), np.empty(0), np.empty((0, 6)), none, none), submitted({}))
     shares = attributor.step(intervals([0, 0, 0, 0, 1], (0,) * 5), submitted({}))
     assert joules_of(shares, "a") == pytest.approx(1.0)
 
@@ -367,14 +369,14 @@ def test_drives_that_come_and_go_keep_their_writers() -> None:
     [
         ("seconds", np.array([-1.0])),
         ("counts", np.full((1, 5), np.nan)),
-        ("joules", np.full((1, 5), -1.0)),
+        ("joules", np.full((1, 6), -1.0)),
         ("weights", np.full((1, 4), 1.0)),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(field: str, values: Floats) -> None:
     valid: dict[str, Any] = {
         "seconds": np.ones(1),
-        "joules": np.ones((1, 5)),
+        "joules": np.ones((1, 6)),
         "counts": np.ones((1, 5)),
         "weights": np.ones((1, 5)),
     }

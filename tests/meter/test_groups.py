@@ -150,7 +150,7 @@ def test_processes_share_what_each_has_read(tmp_path: Path) -> None:
     reading = bench.step()
     sums = bench.sums()
     assert sum(one.joules for one in sums.values()) == pytest.approx(reading.joules, rel=1e-12)
-    read = reading.part_joules["read"]
+    read = reading.part_joules["read"] + reading.part_joules["awake"]
     assert sums["job[10]"].joules == pytest.approx(0.75 * read)
     assert sums["job[11]"].joules == pytest.approx(0.125 * read)
     assert sums["unattributed"].joules == pytest.approx(0.125 * read)
