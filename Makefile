@@ -16,7 +16,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards docs wheel serve lock notices clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards docs wheel deb serve lock notices clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,9 @@ docs: setup ## build the documentation site, build/docs/site, without network; b
 wheel: setup ## build dist/*.whl with the page and the manual pages
 	@$(BIN)/python scripts/build_man.py
 	@$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+deb: wheel ## build dist/*.deb, iojoule with its service in /opt/iojoule (needs debhelper)
+	@scripts/deb.sh
 
 serve: setup ## the HTTP service on HOST:PORT
 	$(BIN)/iojoule serve --host $(HOST) --port $(PORT)

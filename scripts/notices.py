@@ -89,6 +89,18 @@ def pinned() -> dict[str, str]:
     }
 
 
+def hashed_pins(*extras: str) -> str:
+    """The lines of requirements.txt, hashes included, that iojoule with these extras needs."""
+    needed = _needed("iojoule", frozenset(extras)) - {"iojoule"}
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line]
+    return "\n".join(
+        line
+        for line in lines
+        if canonicalize_name(Requirement(line.split("--hash")[0]).name) in needed
+    )
+
+
 def licence_of(name: str) -> str:
     """What an installed package says its licence is; ABSENT where it is not installed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,6 +127,8 @@ def _datasets(paths: list[Path], device: str | None, output: Path, *, with_doubt
     for said in fitted.notes:
         console.note(said)
     write(fitted.profile, output)
+    profile = shlex.quote(str(output))
+    console.note(f"next: iojoule recommend --profile {profile} --workload ycsb-c")
 
 
 def write(profile: DeviceProfile, path: Path) -> None:
