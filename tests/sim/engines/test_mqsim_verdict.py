@@ -106,6 +106,8 @@ def test_causes_are_rows_of_the_table_of_traps() -> None:
     assert {name for names in CRASHES.values() for name in names} <= known
     assert {*SILENCES, *LOSSES} <= known
     by_word_only = {
+        "cmt_below_entry",
+        "cmt_loses_waiting",
         "missing_trace",
         "trace_goes_back",
         "blocks_exhausted",
