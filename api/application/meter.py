@@ -246,6 +246,7 @@ COLUMNS = (
     "watts_low",
     "watts_high",
     "idle_watts",
+    "awake_watts",
     "read_watts",
     "write_watts",
     "background_watts",
