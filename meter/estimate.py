@@ -56,9 +56,6 @@ LEAST_LIKELY = 1e-3
 SEEN = (Evidence.MEASURED, Evidence.PUBLISHED)
 UNKNOWN_SECONDS = 1e-4
 """Of a command where neither profile nor counters tell; an assumption."""
-SEEN = (Evidence.MEASURED, Evidence.PUBLISHED)
-UNKNOWN_SECONDS = 1e-4
-"""Of a command where neither profile nor counters tell; an assumption."""
 BUSY_MOST = 1.0 - 1e-9
 """A drive that is always busy is taken for one that hardly ever rests."""
 SIZE_MAX = 1 << 30
@@ -263,13 +260,15 @@ class DriveModel:
         evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
         likely = np.stack([one.likelihood for one in evaluated])
         likely /= likely.sum(axis=0)
-        of_operation = {"read": likely[:, 0], "write": likely[:, 1]}
+        # who pays follows the likelier pattern; for the sum it tells too little
+        of_command = np.repeat(likely.transpose(0, 2, 1), 2, axis=2)
         parts, even = {}, np.full(likely[:, 0].shape, 0.5)
-        for name in (field.name for field in fields(_Serving)):
-            # who pays follows the likelier pattern; for the sum it tells too little
-            weights = of_operation.get(name.partition("_")[0], even)
-            parts[name] = (weights * [getattr(one, name) for one in evaluated]).sum(axis=0)
-        serving = _Serving(**parts)
+        weights = {"read": likely[:, 0], "write": likely[:, 1]}
+        weights |= {"joules": of_command, "alone_seconds": of_command}
+        for name in (field.name for field in fields(_Serving) if field.name != "likelihood"):
+            values = np.stack([getattr(one, name) for one in evaluated])
+            parts[name] = (weights.get(name, even) * values).sum(axis=0)
+        serving = replace(evaluated[0], **parts)
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
         states.cache_bytes += amounts.write_bytes
         states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
@@ -287,41 +286,24 @@ class DriveModel:
             write=kept * serving.write,
             background=kept * serving.background + later,
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
-            joules=np.stack(
-                [
-                    serving.read_command_joules,
-                    serving.read_byte_joules,
-                    serving.write_command_joules,
-                    serving.write_byte_joules,
-                ],
-                axis=1,
-            ),
-            load=self._load(amounts, serving),
+            joules=serving.joules,
+            load=self._load(amounts, serving.alone_seconds),
         )
 
-    def _load(self, amounts: Amounts, serving: _Serving) -> Floats:
+    def _load(self, amounts: Amounts, alone_seconds: Floats) -> Floats:
         """How far one command or byte of each direction keeps the drive awake, shape (n, 4).
 
         Reads together do so for the time they were in flight, a settle time after each command, and
         likewise writes; within a direction the times are those that its commands take alone.
         """
         counts = _counts(amounts)
-        alone = np.stack(
-            [
-                serving.read_command_seconds,
-                serving.read_byte_seconds,
-                serving.write_command_seconds,
-                serving.write_byte_seconds,
-            ],
-            axis=1,
-        )
         writes = amounts.write_in_flight_seconds
-        load = np.zeros_like(alone)
+        load = np.zeros_like(alone_seconds)
         for columns, took in (
             (slice(0, 2), amounts.in_flight_seconds - writes),
             (slice(2, 4), writes),
         ):
-            own = alone[:, columns]
+            own = alone_seconds[:, columns].copy()
             own[:, 0] = np.where(own.sum(axis=1) > 0, own[:, 0], UNKNOWN_SECONDS)
             times = (own * counts[:, columns]).sum(axis=1)
             scale = np.divide(took, times, where=times > 0, out=np.zeros_like(times))
@@ -360,7 +342,6 @@ class DriveModel:
         watts = np.minimum(law + (1.0 - busy) * gap, np.maximum(limit, gap))
         idle = np.minimum(at.idle, watts)
         theta = np.array([parameter.value for parameter in power.parameters])
-        seconds = np.repeat(self._seconds(pattern)[:, None], len(frame), axis=1)
         read = factor * (theta[1] * x[:, 1] + theta[2] * x[:, 2])
         write = factor * (theta[3] * x[:, 3] + theta[4] * x[:, 4])
         background = factor * device_power.background_watts(power, x, frame.power_state)
@@ -393,14 +374,8 @@ class DriveModel:
             busy=busy,
             sd=sd,
             likelihood=likelihood,
-            read_command_seconds=seconds[0],
-            read_byte_seconds=seconds[1],
-            write_command_seconds=seconds[2],
-            write_byte_seconds=seconds[3],
-            read_command_joules=kept * factor * theta[2],
-            read_byte_joules=kept * factor * theta[1],
-            write_command_joules=kept * factor * theta[4] * command,
-            write_byte_joules=kept * factor * theta[3],
+            alone_seconds=np.tile(self._seconds(pattern), (len(frame), 1)),
+            joules=np.outer(kept * factor, theta[[2, 1, 4, 3]] * [1.0, 1.0, command, 1.0]),
         )
 
     def _seconds(self, pattern: str) -> Floats:
@@ -540,9 +515,9 @@ SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRI
 class _Serving:
     """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
 
-    `likelihood`, shape (2, n), is that of the times that reads and writes took,
-    `read_command_seconds` and the like what one takes alone, `read_command_joules` and the like
-    what one takes beside keeping the drive awake.
+    `likelihood`, shape (2, n), is that of the times that reads and writes took. `alone_seconds`
+    and `joules`, shape (n, 4), are what a read command, read byte, write command and written byte
+    take alone and beside keeping the drive awake.
     """
 
     watts: Floats
@@ -553,14 +528,8 @@ class _Serving:
     busy: Floats
     sd: Floats
     likelihood: Floats
-    read_command_seconds: Floats
-    read_byte_seconds: Floats
-    write_command_seconds: Floats
-    write_byte_seconds: Floats
-    read_command_joules: Floats
-    read_byte_joules: Floats
-    write_command_joules: Floats
-    write_byte_joules: Floats
+    alone_seconds: Floats
+    joules: Floats
 
 
 def _in_use(amounts: Amounts) -> Floats:
