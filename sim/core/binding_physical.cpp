@@ -11,6 +11,8 @@ namespace iojoule::sim {
 namespace {
 
 void bind_energy_result(nb::module_& module) {
+  nb::class_<FlashWork> work(module, "FlashWork", "Operation x page x origin, the last fastest.");
+  work.def_ro("counts", &FlashWork::counts).def_ro("joules", &FlashWork::joules);
   nb::class_<EnergyResult> bound(module, "EnergyResult", "Joules by component.");
 #define FIELD(name) bound.def_ro(#name, &EnergyResult::name)
   FIELD(array_read_joules);
@@ -23,9 +25,8 @@ void bind_energy_result(nb::module_& module) {
   FIELD(controller_static_joules);
   FIELD(dram_static_joules);
   FIELD(link_static_joules);
+  FIELD(flash);
 #undef FIELD
-  bound.def_prop_ro("flash_counts", [](const EnergyResult& own) { return own.flash.counts; });
-  bound.def_prop_ro("flash_joules", [](const EnergyResult& own) { return own.flash.joules; });
   bound.def_prop_ro("total_joules", &EnergyResult::total_joules);
 }
 

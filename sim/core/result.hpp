@@ -63,10 +63,10 @@ struct QueueResult {
 
 // Pages or blocks that the arrays worked on, and what that took, by operation (read, program,
 // erase), page (LSB, CSB, MSB, pseudo-SLC) and origin (user, collection, mapping).
+inline constexpr std::size_t flash_operations = 3, flash_pages = 4, flash_origins = 3;
 struct FlashWork {
-  static constexpr std::size_t operations = 3, pages = 4, origins = 3;
-  std::array<std::uint64_t, operations * pages * origins> counts{};
-  std::array<double, operations * pages * origins> joules{};
+  std::array<std::uint64_t, flash_operations * flash_pages * flash_origins> counts = {};
+  std::array<double, flash_operations * flash_pages * flash_origins> joules = {};
 };
 
 // Physical mode: joules by component, from the end of the warm-up to the end of the run.

@@ -269,7 +269,7 @@ def _fields_of_array(operation: str, page: str) -> tuple[str, str]:
 
 def _flash_work(energy: EnergyOptions, told: Any) -> Iterator[FlashWork]:
     kinds = product(_OPERATIONS, _PAGES, _ORIGINS)
-    for kind, count, joules in zip(kinds, told.flash_counts, told.flash_joules, strict=True):
+    for kind, count, joules in zip(kinds, told.counts, told.joules, strict=True):
         operation, page, origin = kind
         if count:
             known = energy.known(*_fields_of_array(operation, page))
@@ -285,7 +285,7 @@ def _flash_work(energy: EnergyOptions, told: Any) -> Iterator[FlashWork]:
 
 
 def _unknown_energy(
-    energy: EnergyOptions, told: Any, work: Sequence[FlashWork]
+    energy: EnergyOptions, work: Sequence[FlashWork]
 ) -> Iterator[tuple[str, Sequence[str]]]:
     """Components of whose joules all or a part is unknown, with the parameters that would tell."""
     for operation in _OPERATIONS:
@@ -300,8 +300,8 @@ def _unknown_energy(
 
 def _energy(told: Any, energy: EnergyOptions) -> dict[str, Any]:
     physical = told.physical
-    work = tuple(_flash_work(energy, physical.energy))
-    unknown = dict(_unknown_energy(energy, physical.energy, work))
+    work = tuple(_flash_work(energy, physical.energy.flash))
+    unknown = dict(_unknown_energy(energy, work))
     joules = {
         name: value
         for name in ENERGY_COMPONENTS

@@ -115,7 +115,6 @@ class MappingCache {
   }
   [[gnu::always_inline]] void prefetch(std::uint32_t lpn) const { index_.prefetch(lpn); }
   bool full() const { return index_.size() >= capacity_; }
-  bool reserved(std::uint32_t lpn) const { return index_.contains(lpn); }
   bool at_hand(std::uint32_t lpn) const {
     const std::uint32_t entry = index_.find(lpn);
     return entry != absent && entries_[entry].arrived;

@@ -47,8 +47,8 @@ class EnergyMeter {
 
   // One page or block more that the arrays work on, and what it takes from begin to end.
   void count(ArrayWork work, std::uint32_t page, Origin origin, double joules) {
-    const std::size_t index = (static_cast<std::size_t>(work) * FlashWork::pages + page) *
-                                  FlashWork::origins + static_cast<std::size_t>(origin);
+    const std::size_t index = (static_cast<std::size_t>(work) * flash_pages + page) *
+                                  flash_origins + static_cast<std::size_t>(origin);
     ++flash_.counts[index];
     flash_.joules[index] += joules;
   }

@@ -182,6 +182,10 @@ void Flash::start_program(std::uint32_t die_index) {
   std::uint32_t count = 0;
   std::uint64_t longest_ns = 0, moved_bytes = 0;
   double joules = 0;
+  const auto page_joules = [&](const PlaneProgram& program) {
+    return program.stream == Stream::slc ? energy_.slc_page_program_joules
+                                         : energy_.page_program_joules[layout.page_kind(program.page)];
+  };
   for (std::uint32_t p = first; p < first + layout.planes_per_die; ++p) {
     PlaneProgram& program = programs_[p];
     if (program.page == none) continue;
@@ -190,7 +194,7 @@ void Flash::start_program(std::uint32_t die_index) {
     const std::uint32_t kind = layout.page_kind(program.page);
     longest_ns = std::max(longest_ns, slc ? context_.options.slc.page_program_ns
                                           : context_.device.page_program_ns[kind]);
-    joules += slc ? energy_.slc_page_program_joules : energy_.page_program_joules[kind];
+    joules += page_joules(program);
     const bool stays_inside =
         copyback_ && program.stream == Stream::moved && program.count == layout.units_per_page;
     const std::uint64_t bytes =
@@ -218,12 +222,11 @@ void Flash::start_program(std::uint32_t die_index) {
     if (program.page == none) continue;
     const bool slc = program.stream == Stream::slc;
     const std::uint32_t kind = slc ? slc_page : layout.page_kind(program.page);
-    const double own = slc ? energy_.slc_page_program_joules : energy_.page_program_joules[kind];
     const Origin origin = program.stream == Stream::moved     ? Origin::collection
                           : program.stream == Stream::mapping ? Origin::mapping
                                                               : Origin::user;
     context_.meter.count(ArrayWork::program, kind, origin,
-                         own + energy_.array_program_watts * seconds);
+                         page_joules(program) + energy_.array_program_watts * seconds);
   }
   ++(count == 1 ? context_.counts.cmd_prog : context_.counts.cmd_mp_prog);
   const std::uint64_t channel_ps = timing_.program_command_ps(count) + timing_.data_ps(moved_bytes);
@@ -319,6 +322,9 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
   Die& die = dies_[die_index];
   const Layout& layout = context_.layout;
   const std::uint32_t first = die_index * layout.planes_per_die;
+  const auto block_joules = [this](bool slc) {
+    return slc ? energy_.slc_block_erase_joules : energy_.block_erase_joules;
+  };
   std::uint32_t count = 0, slc_count = 0;
   std::uint64_t longest_ns = 0;
   double joules = 0;
@@ -328,7 +334,7 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
     const bool slc = context_.blocks.is_slc(collector_.victim(p));
     longest_ns = std::max(longest_ns, slc ? context_.options.slc.block_erase_ns
                                           : context_.device.block_erase_ns);
-    joules += slc ? energy_.slc_block_erase_joules : energy_.block_erase_joules;
+    joules += block_joules(slc);
     if (slc) ++context_.counts.physical.slc_blocks_erased;
     slc_count += slc;
     collector_.begin_erase(p);
@@ -341,8 +347,7 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const bool slc = i < slc_count;
     context_.meter.count(ArrayWork::erase, slc ? slc_page : 0, Origin::collection,
-                         array_joules + (slc ? energy_.slc_block_erase_joules
-                                             : energy_.block_erase_joules));
+                         array_joules + block_joules(slc));
   }
   ++(count == 1 ? context_.counts.cmd_erase : context_.counts.cmd_mp_erase);
   const std::uint64_t command_ps = timing_.erase_command_ps(count);
