@@ -37,6 +37,39 @@ make_debian() {
     copy_certificates
 }
 
+# make_mounted_debian FOLDER, in a mount namespace of its own
+make_mounted_debian() {
+    make_debian "$1"
+    mount -t proc proc "$new/proc"
+    mkdir -p "$new/dev/shm"
+    mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$new/dev/shm" # as on any running Debian
+    mkdir -p "$new/dev/pts"
+    mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$new/dev/pts"
+    ln -sf pts/ptmx "$new/dev/ptmx"
+    bind_wheels
+}
+
+bind_wheels() {
+    for folder in ${PIP_FIND_LINKS:-}; do
+        [ -d "$folder" ] || continue
+        mkdir -p "$new$folder"
+        mount --bind "$folder" "$new$folder"
+        mount -o remount,bind,ro "$new$folder"
+    done
+}
+
+# in_debian USER PATH COMMAND: in the user's home, with nothing set but what leads to packages.
+in_debian() {
+    home=/root
+    [ "$1" = root ] || home=/home/$1
+    handed=()
+    while IFS= read -r name; do
+        handed+=("$name=${!name}")
+    done < <(package_settings)
+    env -i "${handed[@]}" HOME="$home" LANG=C.UTF-8 PATH="$2" \
+        "$(command -v chroot)" --userspec="$1:$1" "$new" /bin/sh -c "cd && $3"
+}
+
 copy() {
     if [ -e "$1" ]; then
         mkdir -p "$new$(dirname "$2")"

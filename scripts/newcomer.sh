@@ -31,15 +31,10 @@ outside() {
 
 # typed COMMAND: as a plain user in the home folder, in bash as it comes; sets `printed`.
 typed() {
-    handed=()
-    while IFS= read -r name; do
-        handed+=("$name=${!name}")
-    done < <(package_settings)
     printf '$ %s\n' "$1"
     start=$(date +%s.%N)
-    printed=$(env -i "${handed[@]}" HOME=/home/reader LANG=C.UTF-8 COLUMNS=100 \
-        PATH="${activated:+/home/reader/ij/bin:}/usr/bin:/bin" \
-        "$(command -v chroot)" --userspec=reader:reader "$new" /bin/sh -c "cd && $1" 2>&1) || {
+    printed=$(in_debian reader "${activated:+/home/reader/ij/bin:}/usr/bin:/bin" \
+        "export COLUMNS=100 && $1" 2>&1) || {
         printf '%s\n' "$printed"
         die "failed: $1"
     }
@@ -55,13 +50,7 @@ inside() {
     work=$1
     new=$work/debian
     say "a minimal Debian 12"
-    make_debian "$new"
-    mount -t proc proc "$new/proc"
-    for folder in ${PIP_FIND_LINKS:-}; do
-        [ -d "$folder" ] || continue
-        mkdir -p "$new$folder"
-        mount --bind "$folder" "$new$folder"
-    done
+    make_mounted_debian "$new"
     chroot "$new" useradd --create-home --shell /bin/bash reader
     cp -R "$work"/iojoule-*.whl "$work/results" "$new/home/reader/"
     chroot "$new" chown -R reader: /home/reader
@@ -73,7 +62,7 @@ inside() {
     say "$(($(date +%s) - start)) s"
 
     say "as a plain user"
-    typed "python3 -m venv ij && . ij/bin/activate && pip install --quiet 'iojoule[fit]' --find-links ."
+    typed "python3 -m venv ij && . ij/bin/activate && pip install --quiet 'iojoule[all]' --find-links ."
     activated=yes
     typed "iojoule import fio results -o runs"
     command=$(next_command)

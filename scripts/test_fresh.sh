@@ -56,38 +56,11 @@ remove() {
 
 # --- inside: the new Debian ----------------------------------------------------------------------
 
-make_mounted_debian() {
-    make_debian "$new"
-    mount -t proc proc "$new/proc"
-    mkdir -p "$new/dev/shm"
-    mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$new/dev/shm" # as on any running Debian
-    mkdir -p "$new/dev/pts"
-    mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts "$new/dev/pts"
-    ln -sf pts/ptmx "$new/dev/ptmx"
-    bind_wheels
-}
-
-bind_wheels() {
-    for folder in ${PIP_FIND_LINKS:-}; do
-        [ -d "$folder" ] || continue
-        mkdir -p "$new$folder"
-        mount --bind "$folder" "$new$folder"
-        mount -o remount,bind,ro "$new$folder"
-    done
-}
-
 # as USER COMMAND: a clean environment but for what leads to the packages.
 as() {
     user=$1
     shift
-    home=/root
-    [ "$user" = root ] || home=/home/$user
-    handed=()
-    while IFS= read -r name; do
-        handed+=("$name=${!name}")
-    done < <(package_settings)
-    env -i "${handed[@]}" HOME="$home" LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-        chroot --userspec="$user:$user" "$new" /bin/sh -c "cd && $*"
+    in_debian "$user" /usr/sbin:/usr/bin:/sbin:/bin "$*"
 }
 
 seconds() { date +%s.%N; }
@@ -132,7 +105,7 @@ inside() {
     report=()
     label=start
     trap '[ $? = 0 ] || echo "test-fresh: failed in: $label" >&2' EXIT
-    timed "debootstrap" make_mounted_debian
+    timed "debootstrap" make_mounted_debian "$new"
     cp "$work/head.bundle" "$new/srv/head.bundle"
     timed "apt-get install git make" as root \
         "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git make >/dev/null"
