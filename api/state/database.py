@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -215,13 +217,23 @@ def _engine(url: URL) -> Engine:
 
 def _prepare_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where `_begin_sqlite` says so
-    for setting in (
-        "journal_mode = WAL",
-        "synchronous = FULL",  # what was promised outlives a loss of power
-        "foreign_keys = ON",
-        f"busy_timeout = {BUSY_SECONDS * 1000}",
-    ):
-        connection.execute(f"PRAGMA {setting}")
+    _write_ahead(connection)
+    connection.execute("PRAGMA synchronous = FULL")  # what was promised outlives a loss of power
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _write_ahead(connection: Any) -> None:
+    # SQLite does not wait here as it does elsewhere: of several that open a new database at
+    # once, all but one are told at once that it is locked
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _begin_sqlite(connection: Connection) -> None:

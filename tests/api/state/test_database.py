@@ -79,21 +79,36 @@ def test_what_was_kept_before_there_were_owners_stays_everybodys(place: Place) -
     database.close()
 
 
-def test_replicas_that_start_together_migrate_one_after_the_other(place: Place) -> None:
+def start_together(place: Place, replicas: int) -> int:
+    """How many of the replicas that start at the same moment have opened their state."""
     opened: list[State] = []
+    gate = threading.Barrier(replicas)
 
     def start() -> None:
         state = State(place)
+        gate.wait()
         state.open()
         opened.append(state)
         state.close()
 
-    threads = [threading.Thread(target=start) for _ in range(4)]
+    threads = [threading.Thread(target=start) for _ in range(replicas)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(opened) == 4
+    return len(opened)
+
+
+def test_replicas_that_start_together_migrate_one_after_the_other(place: Place) -> None:
+    assert start_together(place, 4) == 4
+
+
+def test_a_new_sqlite_file_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
+    """SQLite's switch to a write-ahead log is refused at once, not after the busy time."""
+    for number in range(12):
+        folder = tmp_path / str(number)
+        place = Place(folder, f"sqlite:///{folder}/service.sqlite")
+        assert start_together(place, 6) == 6
 
 
 def test_a_database_of_a_newer_iojoule_is_left_alone(place: Place, state: State) -> None:
