@@ -14,9 +14,11 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.serve import DatabaseOption, StateOption
+from iojoule.api.reports.quantities import size
 from iojoule.api.state import api_keys, quotas
 from iojoule.api.state.callers import Caller, Limits
 from iojoule.api.state.place import Place, State
+from iojoule.datasets.importers.units import parse_bytes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 NONE = "none"
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
-_BYTES = {"": 1, **{f"{unit}iB": 1 << 10 * power for power, unit in enumerate("KMGT", 1)}}
 
 ExpiresOption = Annotated[
     str | None,
@@ -115,9 +116,8 @@ def _count(option: str, text: str) -> int:
 
 
 def _bytes(option: str, text: str) -> int:
-    form = re.fullmatch(r"([1-9]\d{0,14})([KMGT]iB)?", text)
-    value = int(form[1]) * _BYTES[form[2] or ""] if form else 1 << 63
-    if value >= 1 << 63:
+    value = parse_bytes(text)
+    if not value or value >= 1 << 63:
         raise typer.BadParameter(f"{option} {text}: write bytes, KiB, MiB, GiB or TiB, or none")
     return value
 
@@ -146,16 +146,10 @@ def limits_shown(limits: Limits) -> str | None:
         (rate, f"{rate:g}/s" if rate else ""),
         (burst, f"{burst} at once"),
         (limits.jobs_waiting_max, f"{limits.jobs_waiting_max} jobs"),
-        (limits.stored_bytes_max, _size(limits.stored_bytes_max or 0)),
+        (limits.stored_bytes_max, size(limits.stored_bytes_max or 1)),
         (limits.compute_seconds_max, f"{limits.compute_seconds_max or 0:g} s a day"),
     )
     return ", ".join(text for value, text in parts if value is not None) or None
-
-
-def _size(bytes_: int) -> str:
-    fits = [(by, unit) for unit, by in _BYTES.items() if bytes_ % by == 0]
-    by, unit = max(fits)
-    return f"{bytes_ // by} {unit or 'B'}"
 
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -35,6 +35,7 @@ from iojoule.recommender.request import Loop, WorkloadProfile, load_workload, re
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
 from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
 from iojoule.recommender.workloads.from_summary import from_summary
+from iojoule.recommender.workloads.page_cache import page_cache
 from iojoule.recommender.workloads.presets import find_preset
 from iojoule.recommender.workloads.sources import (
     SourceKind,
@@ -44,10 +45,6 @@ from iojoule.recommender.workloads.sources import (
     summary_of,
 )
 from iojoule.sim.formats.files import write_file
-
-if TYPE_CHECKING:
-    from iojoule.datasets.io_summary import IoSummary
-    from iojoule.recommender.request import WorkloadProfile
 
 
 class _Workload(TyperGroup):
@@ -108,6 +105,21 @@ HoursOption = Annotated[
     typer.Option(metavar="FROM-TO", help="Only what was observed in these hours of the day (UTC)."),
 ]
 
+PageCacheOption = Annotated[
+    str | None,
+    typer.Option(
+        "--page-cache",
+        metavar="SIZE",
+        help="Memory that keeps the files of buffered jobs (direct=0), for instance 16GiB.",
+    ),
+]
+ReadAheadOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="With --page-cache: read_ahead_kb of the drive. [default: 128KiB]"
+    ),
+]
+
 
 @app.command("from")
 def from_(
@@ -126,6 +138,8 @@ def from_(
     pattern: PatternOption = None,
     gap_seconds: GapOption = 0.01,
     hours: HoursOption = None,
+    memory: PageCacheOption = None,
+    read_ahead: ReadAheadOption = None,
     out: OutOption = None,
     histograms: HistogramsOption = None,
     output: FormOption = Form.TABLE,
@@ -142,10 +156,17 @@ def from_(
         _refuse_summary_options(
             file, histograms=histograms, hours=hours, pattern=pattern, drive=drive
         )
-        _from_fio_job(source.path, job, each=each, loop=loop, out=out, output=output)
+        cache = page_cache(memory, read_ahead)
+        profiles = (
+            each_fio_job(source.path, cache=cache)
+            if each
+            else [from_fio_job(source.path, job=job, cache=cache)]
+        )
+        _emit_all(profiles, each=each, loop=loop, out=out, output=output)
         return
-    if job is not None or each:
-        raise typer.BadParameter(f"{file} is a {source.kind}: only a fio job file has jobs")
+    for name, given in (("--job", job), ("--each", each or None), ("--page-cache", memory)):
+        if given is not None:
+            raise typer.BadParameter(f"{name}: {file} is a {source.kind}, and not a fio job file")
     summary = summary_of(
         source.path, source.text, source.kind, gap_seconds=gap_seconds, drive=drive
     )
@@ -256,10 +277,14 @@ def _refuse_summary_options(file: Path, **given: object) -> None:
         )
 
 
-def _from_fio_job(
-    path: Path, job: str | None, *, each: bool, loop: str | None, out: Path | None, output: Form
+def _emit_all(
+    profiles: list[WorkloadProfile],
+    *,
+    each: bool,
+    loop: str | None,
+    out: Path | None,
+    output: Form,
 ) -> None:
-    profiles = each_fio_job(path) if each else [from_fio_job(path, job=job)]
     for profile in (with_loop(one, Loop(loop) if loop else None) for one in profiles):
         if out is not None:
             if each:

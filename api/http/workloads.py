@@ -22,6 +22,7 @@ from iojoule.recommender.request import (
 )
 from iojoule.recommender.workloads.fio_job import parse_fio_job
 from iojoule.recommender.workloads.from_summary import from_summary
+from iojoule.recommender.workloads.page_cache import PageCache, page_cache
 from iojoule.recommender.workloads.presets import presets as known_presets
 from iojoule.recommender.workloads.sources import SourceKind, kind_of, summary_of
 
@@ -70,24 +71,40 @@ async def read(
         SourceKind | None, Query(description="Format of the text; default: by its first line.")
     ] = None,
     job: Annotated[str | None, Query(description="Section of a fio job file.")] = None,
+    memory: Annotated[
+        str | None,
+        Query(
+            alias="page_cache",
+            description="Memory that keeps the files of buffered jobs, for instance 16GiB.",
+        ),
+    ] = None,
+    read_ahead: Annotated[
+        str | None, Query(description="With page_cache: read_ahead_kb of the drive; else 128KiB.")
+    ] = None,
 ) -> Response:
     """Read a workload profile (TOML, JSON), or make one of a fio job file, iolog or trace."""
     try:
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"the body is no UTF-8 text: byte {error.start} is not") from None
-    content = await workers(workload_json, text, kind, job)
+    content = await workers(workload_json, text, kind, job, page_cache(memory, read_ahead))
     return Response(content, media_type="application/json")
 
 
-def workload_json(_: ServedProfiles, text: str, kind: SourceKind | None, job: str | None) -> bytes:
+def workload_json(
+    _: ServedProfiles,
+    text: str,
+    kind: SourceKind | None,
+    job: str | None,
+    cache: PageCache | None = None,
+) -> bytes:
     """The workload profile that the text of a file describes, as JSON; raises InputError."""
     if kind is None and job is None and is_workload_text(text):
         stored = parse_workload_text(text, str(UPLOADED), as_json=is_json(text))
         return stored.model_dump_json(exclude_unset=True).encode()
     kind = kind or kind_of(text, UPLOADED)
     if kind is SourceKind.FIO_JOB:
-        profile = parse_fio_job(text, UPLOADED, job=job)
+        profile = parse_fio_job(text, UPLOADED, job=job, cache=cache)
     else:
         profile = from_summary(summary_of(UPLOADED, text, kind))
     return profile.model_dump_json(exclude_unset=True).encode()

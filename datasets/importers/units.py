@@ -143,3 +143,10 @@ def parse_fio_size(text: str) -> int | None:
     power = "kmgt".index(prefix.lower()) + 1
     base = 1000 if ending.lower() == "ib" else 1024
     return int(int(number) * base**power)
+
+
+def parse_bytes(text: str) -> int | None:
+    """Bytes of a size in a unit of `UNITS`: 4096, 16GiB, 1.5 TB; None if it is none."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kKMGT]i?B|B|)\s*", text)
+    known = UNITS.get(match[2] or "B") if match else None
+    return round(Fraction(match[1]) * known.factor) if match and known else None

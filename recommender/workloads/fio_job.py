@@ -23,6 +23,7 @@ from iojoule.recommender.request import (
     parse_workload,
     read_text,
 )
+from iojoule.recommender.workloads.page_cache import PageCache, reaches_drive
 from iojoule.recommender.workloads.sizes import percent_text
 
 JOBS_MAX = 4096
@@ -242,7 +243,9 @@ class _Job:
         return None if by_operations is None else by_operations * self.setup.numjobs
 
 
-def from_fio_job(path: Path, *, job: str | None = None) -> WorkloadProfile:
+def from_fio_job(
+    path: Path, *, job: str | None = None, cache: PageCache | None = None
+) -> WorkloadProfile:
     """Read a fio job file as the workload and the current configuration that it describes.
 
     What the schema has no field for is listed in `notes`.
@@ -250,15 +253,18 @@ def from_fio_job(path: Path, *, job: str | None = None) -> WorkloadProfile:
     Args:
         path: The job file.
         job: Name of the section to take; None: all that run.
+        cache: What buffered jobs go through; None refuses direct=0.
 
     Raises:
         InputError: Not a fio job file, an option that cannot be expressed, or jobs that differ and
             do not all state a rate; the message names file, section and option.
     """
-    return parse_fio_job(read_text(path), path, job=job)
+    return parse_fio_job(read_text(path), path, job=job, cache=cache)
 
 
-def parse_fio_job(text: str, path: Path, *, job: str | None = None) -> WorkloadProfile:
+def parse_fio_job(
+    text: str, path: Path, *, job: str | None = None, cache: PageCache | None = None
+) -> WorkloadProfile:
     """As `from_fio_job`, of a text that was read already; `path` names it in messages."""
     listed = sections(text, str(path))
     if job is not None:
@@ -267,7 +273,7 @@ def parse_fio_job(text: str, path: Path, *, job: str | None = None) -> WorkloadP
             names = ", ".join(section.name for section in listed)
             raise InputError(f"{path}: no job named {job}; it has {names}", field="job")
         listed = chosen
-    jobs = [_job(section, str(path)) for section in listed]
+    jobs = [_job(section, str(path), cache) for section in listed]
     if len(jobs) == 1 or not (differing := _differing(jobs)):
         return _alike(path, jobs)
     if any(one.operations_per_second is None for one in jobs) or _stonewalled(jobs):
@@ -281,18 +287,19 @@ def parse_fio_job(text: str, path: Path, *, job: str | None = None) -> WorkloadP
     return _together(path, jobs)
 
 
-def each_fio_job(path: Path) -> list[WorkloadProfile]:
+def each_fio_job(path: Path, *, cache: PageCache | None = None) -> list[WorkloadProfile]:
     """A workload profile for each job of the file by itself.
 
     Raises:
         InputError: As `from_fio_job`.
     """
     return [
-        _alike(path, [_job(section, str(path))]) for section in sections(read_text(path), str(path))
+        _alike(path, [_job(section, str(path), cache)])
+        for section in sections(read_text(path), str(path))
     ]
 
 
-def _job(section: Section, where: str) -> _Job:
+def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
     place = f"{where}: [{section.name}]"
     for name, value in section.options.items():
         if "${" in value or ("$" in value and name in MAPPED):
@@ -300,12 +307,13 @@ def _job(section: Section, where: str) -> _Job:
                 f"{place}: {name}={value} holds a variable; write its value instead", field=name
             )
     direct = section.options.get("direct")
-    if direct == "0" or section.options.get("buffered", "0") not in ("0", ""):
+    asked = direct == "0" or section.options.get("buffered", "0") not in ("0", "")
+    if asked and cache is None:
         raise InputError(
-            f"{place}: direct=0 goes through the page cache: which reads it answers, how far it "
-            "reads ahead and how it merges writes depends on the host's memory, so what reaches "
-            f"the drive is not in the job; {WATCH}, or say direct=1 where the application "
-            "bypasses the cache",
+            f"{place}: direct=0 goes through the page cache, and what of it reaches the drive "
+            "depends on the host's memory; say how much keeps these files (`iojoule workload from "
+            f"{where} --page-cache 16GiB --out workload.toml`), or {WATCH}, or say direct=1 where "
+            "the application bypasses the cache",
             field="direct",
         )
     options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
@@ -318,8 +326,12 @@ def _job(section: Section, where: str) -> _Job:
     reads = shares.get(mode["operation"], mode.get("read_fraction", 0.5))
     size = one_size(section.options, reads, place)
     setup = job_setup(options | {"bs": str(size.mean_bytes)}, place)
-    if setup.buffered:
-        setup = replace(setup, notes=(*setup.notes, f"to know what reaches the drive, {WATCH}"))
+    if setup.buffered and cache is not None:
+        setup = reaches_drive(setup, section.options, cache, place)
+        size = replace(size, mean_bytes=setup.fields["request_bytes"], mix=None)
+    elif setup.buffered:
+        way = f"to know what reaches the drive, say --page-cache, or {WATCH}"
+        setup = replace(setup, notes=(*setup.notes, way))
     return _Job(section, setup, size)
 
 
@@ -428,7 +440,7 @@ def _profile(
 ) -> WorkloadProfile:
     workload = {name: value for name, value in fields.items() if name in Workload.model_fields}
     current = {name: value for name, value in fields.items() if name in Current.model_fields}
-    workload["useful_request_bytes"] = fields["request_bytes"]
+    workload.setdefault("useful_request_bytes", fields["request_bytes"])
     # unlike in fio's output, a switch that a job file does not name is off
     current.setdefault("completion", "polled" if fields["engine"] == "spdk" else "interrupt")
     current.setdefault("submission_polling", False)

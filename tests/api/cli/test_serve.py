@@ -80,7 +80,7 @@ def test_owner_expiry_and_limits_are_stated_shown_changed_and_lifted(
         ("--expires", "yesterday"), ("--expires", "2020-01-01"), ("--expires", "0d"),
         ("--rate", "0"), ("--rate", "nan"), ("--burst", "1.5"), ("--burst", "3"),
         ("--jobs-waiting", "-1"),
-        ("--bytes", "5MB"), ("--bytes", "9999999999TiB"), ("--compute-seconds", "1h"),
+        ("--bytes", "5 XB"), ("--bytes", "9999999999TiB"), ("--compute-seconds", "1h"),
         ("--owner", ""), ("--owner", "a\tb"),
     ],
 )  # fmt: skip
