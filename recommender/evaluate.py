@@ -62,6 +62,23 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Evaluated:
+    """n candidates at the demanded work, before any bound is looked at.
+
+    Attributes:
+        frame: The configurations.
+        prediction: At full speed.
+        work: At the demanded work.
+        watts: Mean power at that work.
+    """
+
+    frame: Frame
+    prediction: Prediction
+    work: Work
+    watts: Watts
+
+
+@dataclass(frozen=True)
 class Judged:
     """n candidates judged.
 
@@ -126,27 +143,34 @@ class Judge:
         return limits
 
     @property
-    def _latencies(self) -> set[str]:
-        """Latencies that the search needs beside the mean."""
+    def search_quantities(self) -> frozenset[str]:
+        """What the search needs of a prediction beside the mean latency."""
         needed = {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
         if self.predictor.profile.write_buffer_bytes is not None:
             needed.add("latency_p50_ns")  # a write that finds room in the buffer
-        return needed | {self.question.tail}
+        return frozenset(needed | {self.question.tail, DEVICE_VALUE})
 
     def search(self, candidates: Candidates) -> Iterator[Judged]:
-        """Evaluate what the search needs of every candidate, block by block."""
-        only, alone = self._latencies | {DEVICE_VALUE}, None
+        """Evaluate and judge what the search needs of every candidate, block by block."""
+        return map(self.judge_evaluated, self.evaluate(candidates))
+
+    def evaluate(self, candidates: Candidates) -> Iterator[Evaluated]:
+        """Evaluate what the search needs of every candidate, block by block.
+
+        The same for every question that differs in nothing but limits of the SLA.
+        """
+        only, alone = self.search_quantities, None
         if self._is_open:
             alone, place = candidates.alone()
-            found = self.predictor.predict(alone, only=self._latencies)
+            found = self.predictor.predict(alone, only=only - {DEVICE_VALUE})
         for rows, frame in candidates.blocks():
             prediction = self.predictor.predict(frame, runs=len(candidates.states), only=only)
-            single = None if alone is None else found.take(place[rows], self._latencies)
-            yield self.judge(frame, prediction, single)
+            single = None if alone is None else found.take(place[rows], only - {DEVICE_VALUE})
+            yield self._evaluated(frame, prediction, single)
 
     def judge_lightly(self, frame: Frame) -> Judged:
         """As `judge`, of the quantities that the search needs."""
-        return self.judge(frame, *self._with_alone(frame, self._latencies | {DEVICE_VALUE}))
+        return self.judge(frame, *self._with_alone(frame, self.search_quantities))
 
     def _with_alone(
         self, frame: Frame, only: Collection[str]
@@ -170,11 +194,22 @@ class Judge:
         """
         if prediction is None:
             prediction, alone = self._with_alone(frame, QUANTITIES)
+        return self.judge_evaluated(self._evaluated(frame, prediction, alone))
+
+    def _evaluated(
+        self, frame: Frame, prediction: Prediction, alone: Prediction | None
+    ) -> Evaluated:
         if alone is None and self._is_open:
             alone = self.predictor.predict(alone_of(frame), only=OF_LATENCY)
-        question = self.question
-        work = work_of(frame, prediction, question.demand, alone)
-        watts = watts_of(self.predictor.profile, frame, prediction, work, question.demand.rest)
+        demand = self.question.demand
+        work = work_of(frame, prediction, demand, alone)
+        watts = watts_of(self.predictor.profile, frame, prediction, work, demand.rest)
+        return Evaluated(frame, prediction, work, watts)
+
+    def judge_evaluated(self, evaluated: Evaluated) -> Judged:
+        """Hold candidates against the bounds."""
+        frame, prediction = evaluated.frame, evaluated.prediction
+        work, watts = evaluated.work, evaluated.watts
         reached = np.empty((len(frame), len(self.limits)))
         violations = np.empty_like(reached)
         powers: dict[str, Floats] = {}

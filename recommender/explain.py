@@ -60,7 +60,7 @@ def write(
     if choice.action == "ranking":
         notes.append(
             "nothing was said about what runs today ([current]), so no saving is stated: rows are "
-            "ranked, the first has the lowest expected objective"
+            "ranked, the best expected one first"
         )
     notes += _not_known(profile, workload, question)
     notes += _energy(profile, workload, question)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,7 @@ from iojoule.model.evaluate.validity import under
 from iojoule.recommender import durability, explain, pareto
 from iojoule.recommender.candidates import build_candidates, demand_of
 from iojoule.recommender.evaluate import (
+    Evaluated,
     Judge,
     Judged,
     Question,
@@ -57,10 +61,20 @@ from iojoule.recommender.select import (
     slacks,
     step_rows,
 )
+from iojoule.recommender.sla import Sla
 from iojoule.recommender.space import Candidates, join, knobs
 
 ROWS_SHOWN = 50
 """Rows of the front in an answer; a longer front is thinned evenly."""
+
+
+KEPT_CANDIDATES = 50_000
+"""Most candidates whose evaluation is kept for the next question."""
+
+_KEPT: WeakKeyDictionary[Recommender, tuple[object, list[Evaluated]]] = WeakKeyDictionary()
+"""The last evaluation of this process: who moves a bound asks again with nothing else changed."""
+
+_KEPT_LOCK = Lock()
 
 
 class Recommender:
@@ -125,7 +139,25 @@ class Recommender:
         steps = Steps(judge)
         if workload.has_current:
             steps.see(reference)
-        return _Search(workload, judge, reference, steps, search(judge, candidates, steps))
+        blocks = self._evaluated(judge, workload, candidates)
+        return _Search(workload, judge, reference, steps, search(judge, blocks, steps))
+
+    def _evaluated(
+        self, judge: Judge, workload: WorkloadProfile, candidates: Candidates
+    ) -> Iterable[Evaluated]:
+        """The candidates evaluated; those of the last question where only limits differ."""
+        if candidates.count > KEPT_CANDIDATES:
+            return judge.evaluate(candidates)
+        asked = workload.model_copy(update={"sla": Sla(), "name": "", "notes": ()})
+        key = (asked.model_dump_json(), judge.search_quantities)
+        with _KEPT_LOCK:
+            if (kept := _KEPT.get(self)) and kept[0] == key:
+                return kept[1]
+        blocks = list(judge.evaluate(candidates))
+        with _KEPT_LOCK:
+            _KEPT.clear()
+            _KEPT[self] = (key, blocks)
+        return blocks
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, and today's configuration judged; the default one where none is stated."""

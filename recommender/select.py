@@ -11,7 +11,7 @@ the CPU, and where CPU power is unknown nothing starts to poll.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,7 +33,7 @@ from iojoule.model.evaluate.uncertainty import (
     with_shared_surface,
 )
 from iojoule.recommender import pareto
-from iojoule.recommender.evaluate import DEMAND, Judge, Judged
+from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged
 from iojoule.recommender.factors import JOULES_A_KWH, Objective
 from iojoule.recommender.pareto import TIE, simplest_first_of
 from iojoule.recommender.request import Scope
@@ -47,7 +47,7 @@ from iojoule.recommender.response import (
 )
 from iojoule.recommender.rows import LIKELY, WIDENING, Details, over
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
-from iojoule.recommender.space import Candidates, configuration_of, join, knobs
+from iojoule.recommender.space import configuration_of, join, knobs
 
 STEP = 1.1
 """Factor on a limit: 10 % more, or as much less."""
@@ -214,14 +214,14 @@ class SearchResult:
     missed: float
 
 
-def search(judge: Judge, candidates: Candidates, steps: Steps) -> SearchResult:
+def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchResult:
     """Judge every candidate, block by block.
 
     The front of the blocks' fronts is the front of all, so that only few rows are kept.
 
     Args:
-        judge: What evaluates and judges.
-        candidates: All of them.
+        judge: What holds them against the bounds.
+        blocks: All candidates, evaluated.
         steps: Gathers what steps of the bounds would bring.
     """
     feasible = 0
@@ -229,7 +229,7 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> SearchResult:
     pools: list[tuple[Frame, Floats]] = []
     misses: list[tuple[Frame, Floats]] = []
     known = ~judge.soft & ~judge.unknown
-    for judged in judge.search(candidates):
+    for judged in map(judge.judge_evaluated, blocks):
         steps.see(judged)
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)

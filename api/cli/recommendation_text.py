@@ -67,11 +67,9 @@ def brief(found: Recommendation, rows: int | None, columns: int) -> Iterator[Any
     if rows is None:  # blank line, headings, rule
         spare = BRIEF_LINES - 3 - len(about) - len(all_rows)
         listed = shown(found, max(1, min(BRIEF_ROWS, spare - (len(listed) > BRIEF_ROWS))))
-    word = {"no change": "today", "ranking": "lowest"}.get(found.action, "recommended")
-    listed = [
-        (mark.replace("recommended", word).replace("lowest expected", word), row)
-        for mark, row in listed
-    ]
+    if found.action == "no change":
+        listed = [(mark.replace("recommended", "today"), row) for mark, row in listed]
+    listed = [(mark.removesuffix(" expected"), row) for mark, row in listed]
     if rows is None and _folds(found, listed, varying, columns):
         listed = [listed[0], *(one for one in listed[1:] if not one[0].isdigit())][:4]
     yield ""

@@ -1,4 +1,4 @@
-"""POST /fleet/plan and POST /fleet/frontier."""
+"""POST /fleet, POST /fleet/plan and POST /fleet/frontier."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer, answer
 from iojoule.api.http.negotiation import JSON_OR_HTML, json_or_report
 from iojoule.api.http.problems import RESPONSES
-from iojoule.api.http.requests import StrictRoute
+from iojoule.api.http.requests import StrictRoute, body_text, text_body
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
 from iojoule.api.reports.fleet import frontier_report, plan_report
 from iojoule.datasets.errors import InputError, within
 from iojoule.datasets.schema import Positive, number
-from iojoule.recommender.fleet.document import Aim, Fleet
+from iojoule.recommender.fleet.document import Aim, Fleet, parse_fleet
 
 if TYPE_CHECKING:
     from iojoule.recommender.fleet.planner import Planner
@@ -52,6 +52,25 @@ EXAMPLE: dict[str, Any] = {
     "aim": "least_watts",
 }
 FRONTIER_EXAMPLE: dict[str, Any] = {"fleet": EXAMPLE["fleet"], "points": 6}
+
+FILE_EXAMPLE = """\
+[[domain]]
+name = "rack"
+limit_watts = 400
+
+[[drives]]
+name = "shared"
+device = "samsung-980-pro-1tb"
+count = 20
+domain = "rack"
+classes = ["kv"]
+
+[[class]]
+name = "kv"
+demand_bytes_per_second = 5e9
+redirectable = true
+workload.workload = { operation = "read", useful_request_bytes = 4096 }
+"""
 
 _GAP = "Relative gap to the best plan to stop at."
 Gap = Annotated[float, Field(ge=0.0001, le=0.5, description=_GAP), number]
@@ -92,6 +111,24 @@ FrontierBody = Annotated[
     FrontierRequest,
     Body(openapi_examples={"worked": {"summary": "Six budgets", "value": FRONTIER_EXAMPLE}}),
 ]
+
+
+@router.post(
+    "",
+    summary="Which fleet does a file describe?",
+    response_model=Fleet,
+    response_model_exclude_unset=True,
+    openapi_extra=text_body(FILE_EXAMPLE),
+)
+async def read(request: Request, workers: Workers) -> Response:
+    """Read a fleet file; its workloads must stand in it."""
+    content = await workers(fleet_json, await body_text(request))
+    return Response(content, media_type="application/json")
+
+
+def fleet_json(_: ServedProfiles, text: str) -> bytes:
+    """The fleet that the text of a file describes, as JSON; raises InputError."""
+    return parse_fleet(text, "uploaded").model_dump_json(exclude_unset=True).encode()
 
 
 @router.post(

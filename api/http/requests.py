@@ -74,6 +74,20 @@ class StrictRequest(Request):
         return orjson.loads(await self.body())
 
 
+def text_body(example: str) -> dict[str, Any]:
+    """What OpenAPI says of an operation whose body is a text."""
+    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+async def body_text(request: Request) -> str:
+    """The body as text; raises InputError where it is not UTF-8."""
+    try:
+        return (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"the body is no UTF-8 text: byte {error.start} is not") from None
+
+
 class StrictRoute(APIRoute):
     """A route whose requests are `StrictRequest`."""
 

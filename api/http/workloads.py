@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from iojoule import __version__
 from iojoule.api.http.computed_schemas import PresetList
 from iojoule.api.http.problems import RESPONSES
-from iojoule.api.http.requests import StrictRoute
+from iojoule.api.http.requests import StrictRoute, body_text, text_body
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
-from iojoule.datasets.errors import InputError
 from iojoule.recommender.request import (
     WorkloadProfile,
     is_json,
@@ -36,12 +35,6 @@ rw=randrw
 rwmixread=70
 rate_iops=14000,6000
 """
-_TEXT: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"text/plain": {"schema": {"type": "string"}, "example": EXAMPLE}},
-    }
-}
 
 UPLOADED = Path("uploaded")
 """Path in error messages: an upload has no name."""
@@ -62,7 +55,7 @@ def presets() -> PresetList:
     summary="Which workload does a file describe?",
     response_model=WorkloadProfile,
     response_model_exclude_unset=True,
-    openapi_extra=_TEXT,
+    openapi_extra=text_body(EXAMPLE),
 )
 async def read(
     request: Request,
@@ -83,10 +76,7 @@ async def read(
     ] = None,
 ) -> Response:
     """Read a workload profile (TOML, JSON), or make one of a fio job file, iolog or trace."""
-    try:
-        text = (await request.body()).decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"the body is no UTF-8 text: byte {error.start} is not") from None
+    text = await body_text(request)
     content = await workers(workload_json, text, kind, job, page_cache(memory, read_ahead))
     return Response(content, media_type="application/json")
 

@@ -130,6 +130,11 @@ def target(found: Recommendation) -> str:
     return words.get(found.ranked_by, found.ranked_by)
 
 
+def first_word(found: Recommendation) -> str:
+    """What the first row of a ranking is, in words: least of what costs, most of performance."""
+    return "highest expected" if found.ranked_by == "performance" else "lowest expected"
+
+
 def shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
     """Rows of the front by rank, the recommended one among them, and today's."""
     best = found.recommended
@@ -137,7 +142,7 @@ def shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
     head = every[:most]
     if best is not None and not any(row is best for _, row in head):
         head = [*every[: most - 1], *(one for one in every if one[1] is best)]
-    word = "lowest expected" if found.action == "ranking" else "recommended"
+    word = first_word(found) if found.action == "ranking" else "recommended"
     marked = [(f"{place} {word}" if row is best else str(place), row) for place, row in head]
     today = found.current
     if today is not None and (best is None or not same_setting(today, best)):

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iojoule.api.reports.configurations import KNOBS, SCOPE_POWER, same_setting, setting_in_short
+from iojoule.api.reports.configurations import (
+    KNOBS,
+    SCOPE_POWER,
+    first_word,
+    same_setting,
+    setting_in_short,
+)
 from iojoule.api.reports.quantities import digits, quantity, scale_of
 from iojoule.datasets.atomic import write_atomically, write_text_atomically
 from iojoule.datasets.errors import InputError
@@ -265,7 +271,7 @@ def _draw(axes: Axes, found: Recommendation) -> None:
         _highlight(axes, today, x, y, VERMILION, "today")
     if found.recommended is not None:
         name = "recommended, and today" if same else "recommended"
-        name = "lowest expected" if found.action == "ranking" else name
+        name = first_word(found) if found.action == "ranking" else name
         _highlight(axes, found.recommended, x, y, BLUE, name)
     _bounds(axes, found, x, y)
     _room_below(axes, y)

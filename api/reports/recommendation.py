@@ -12,6 +12,7 @@ from iojoule.api.reports.configurations import (
     HEADINGS,
     SCOPE_POWER,
     evidence,
+    first_word,
     knob,
     same_setting,
     setting,
@@ -202,16 +203,19 @@ def report(found: RecommendationAnswer, asked: Asked) -> Document:
 HEADS = {
     "change": "Recommended",
     "no change": "No change",
-    "ranking": "Lowest expected",
     "none": "Nothing recommended",
 }
-"""What stands before the configuration, by action."""
+"""What stands before the configuration, by action; a ranking says what it is ranked by."""
+
+
+def _head(found: Recommendation) -> str:
+    return HEADS.get(found.action) or first_word(found).capitalize()
 
 
 def _lead(found: RecommendationAnswer, asked: Asked) -> Iterator[tuple[str, str]]:
     best = found.recommended
     told = sentences.why_nothing(found) if best is None else setting(best.configuration)
-    yield HEADS[found.action], told
+    yield _head(found), told
     if found.saving is not None:
         one = found.saving.percent
         yield "Saves of today's energy", quantity("percent", one.value, one.low, one.high)
@@ -248,7 +252,7 @@ def _answer(found: Recommendation) -> Iterator[Block]:
         yield Points(tuple(sentences.relaxations(found.relaxations)))
         yield Table.of(("what", "is"), [("today", today)])
         return
-    rows = [(HEADS[found.action].lower(), setting(found.recommended.configuration))]
+    rows = [(_head(found).lower(), setting(found.recommended.configuration))]
     rows.append(("today", today))
     if found.not_taken is not None:
         rows.append(("not taken", setting(found.not_taken.row.configuration)))

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from iojoule.api.reports.configurations import KNOBS, OF_HOST, knob, plain_name, setting, target
+from iojoule.api.reports.configurations import (
+    KNOBS,
+    OF_HOST,
+    first_word,
+    knob,
+    plain_name,
+    setting,
+    target,
+)
 from iojoule.api.reports.quantities import digits, quantity
 from iojoule.api.reports.sentences import why_nothing
 from iojoule.datasets.links import Interface
@@ -141,7 +149,9 @@ def summarise(found: Recommendation, interface: Interface | None = None) -> Summ
         return _no_change(found, best)
     safe, safety = _safety(found, best)
     if found.action == "ranking":
-        sentence = f"Lowest expected {target(found)}: {setting(best.configuration)}."
+        sentence = (
+            f"{first_word(found).capitalize()} {target(found)}: {setting(best.configuration)}."
+        )
         command = f"{command_for(found.device)} --set current.queue_depth=N --set current.jobs=N"
         step = NextStep(
             sentence="state what runs today, to see what a change saves", command=command

@@ -23,7 +23,13 @@ from iojoule.datasets.schema import (
 from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.factors import Factors
-from iojoule.recommender.request import Scope, WorkloadProfile, load_workload, read_text
+from iojoule.recommender.request import (
+    Scope,
+    WorkloadProfile,
+    is_json,
+    load_workload,
+    read_text,
+)
 from iojoule.recommender.sla import MINIMA, Confidence
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
@@ -256,24 +262,43 @@ def load_fleet(path: Path) -> Fleet:
     Raises:
         InputError: The file or what it says is not what it must be; names file and field.
     """
-    text = read_text(path)
+    return parse_fleet(read_text(path), str(path), folder=path.parent)
+
+
+def parse_fleet(text: str, where: str, *, folder: Path | None = None) -> Fleet:
+    """Read the text of a fleet file.
+
+    Args:
+        text: TOML, or JSON with the field names of `Fleet`.
+        where: What messages call it.
+        folder: Where workload profiles lie that it names; None refuses those.
+
+    Raises:
+        InputError: It is not what it must be; names the field.
+    """
     try:
-        if path.suffix.lower() == ".json":
+        if is_json(text):
             return Fleet.model_validate_json(text)
-        data = _read(toml_of(text), path)
-        return Fleet.model_validate(data)
+        return Fleet.model_validate(_read(toml_of(text), where, folder))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a complete TOML file: {error}") from None
+        raise InputError(f"{where}: not a complete TOML file: {error}") from None
     except ValidationError as error:
-        raise validation_error(error, str(path)) from None
+        raise validation_error(error, where) from None
 
 
-def _read(data: dict[str, Any], path: Path) -> dict[str, Any]:
+def _read(data: dict[str, Any], where: str, folder: Path | None) -> dict[str, Any]:
     read = {_TABLES.get(name, name): value for name, value in data.items()}
-    for item in read.get("classes", ()):
+    classes = read.get("classes")
+    for place, item in enumerate(classes if isinstance(classes, list) else ()):
         stated = item.get("workload") if isinstance(item, dict) else None
         if isinstance(stated, str):
-            loaded = load_workload(path.parent / stated).model_dump(exclude_unset=True)
+            if folder is None:
+                raise InputError(
+                    f"{where}: a workload is the name of a file, which only the command line "
+                    "reads; write its tables here",
+                    field=f"classes/{place}/workload",
+                )
+            loaded = load_workload(folder / stated).model_dump(exclude_unset=True)
             # the class states the demand of all its drives; a profile's own is of one host
             for field in ("demand_bytes_per_second", "demand_operations_per_second"):
                 loaded["workload"].pop(field, None)

@@ -1,5 +1,6 @@
 import copy
 import itertools
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -7,7 +8,10 @@ import pytest
 
 from iojoule.api.application.fleet import FleetAnswer
 from iojoule.api.http.fleet import EXAMPLE, FRONTIER_EXAMPLE
+from iojoule.recommender.fleet.document import Fleet, load_fleet
 from tests.api.http.test_problems import problem
+
+TEXT = {"Content-Type": "text/plain"}
 
 
 def test_a_fleet_is_planned_within_its_limits(service: httpx.Client) -> None:
@@ -55,3 +59,26 @@ def test_a_fleet_names_no_file_of_the_service(service: httpx.Client) -> None:
     question["fleet"]["classes"][0]["workload"] = "oltp.toml"
     found = problem(service.post("/fleet/plan", json=question), 422)
     assert found["field"] == "/fleet/classes/0/workload"
+
+
+def test_a_fleet_file_is_read_as_the_command_reads_it(service: httpx.Client, root: Path) -> None:
+    path = root / "examples" / "fleet.toml"
+    sent = service.post("/fleet", content=path.read_bytes(), headers=TEXT)
+    assert Fleet.model_validate(sent.json()) == load_fleet(path)
+    again = service.post("/fleet", content=sent.content, headers=TEXT)
+    assert again.json() == sent.json()
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ('[[domain]]\nname = "a"\n[[class]]\nname = "b"\nworkload = "/etc/passwd"\n', "workload"),
+        ("[[domain", ""),
+        ("{", ""),
+        ('domain = 1\nclass = "x"\n', ""),
+        ("\xff", ""),
+    ],
+)
+def test_what_is_no_fleet_file_is_said(service: httpx.Client, text: str, field: str) -> None:
+    found = problem(service.post("/fleet", content=text.encode("latin-1"), headers=TEXT), 422)
+    assert found.get("field", "").endswith(field)

@@ -1,7 +1,7 @@
 // Many drives under one budget: what each budget buys, and who does what under one of them.
 import { line } from "d3-shape";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { explain, fieldsOf, post, postPage } from "../api/client";
+import { explain, fieldsOf, post, postPage, postText } from "../api/client";
 import type { DeviceSummary, FieldProblem, FleetAnswer, FrontierAnswer } from "../api/types";
 import { scaleOver, useFrame } from "../charts/axes";
 import { Plot } from "../charts/plot";
@@ -90,9 +90,12 @@ export function FleetPage({ query }: { query: URLSearchParams }) {
   };
   const open = async (file: File | undefined) => {
     if (!file) return;
-    const found = fleetOf(await file.text());
-    if (found.fleet) change(found.fleet);
-    else setTrouble(`${file.name} is no saved fleet: ${found.trouble}.`);
+    try {
+      change(await postText<Fleet>("/fleet", await file.text()));
+    } catch (error) {
+      setTrouble(`${file.name}: ${explain(error)}`);
+      setProblems(fieldsOf(error));
+    }
   };
   const ids = (devices.value?.devices ?? []).map((one) => one.id);
   return (
@@ -115,10 +118,10 @@ export function FleetPage({ query }: { query: URLSearchParams }) {
           Save the fleet
         </button>{" "}
         <label>
-          Open a saved fleet{" "}
+          Open a fleet file{" "}
           <input
             type="file"
-            accept=".json"
+            accept=".toml,.json"
             onChange={(event) => open(event.currentTarget.files?.[0])}
           />
         </label>
