@@ -1,40 +1,43 @@
-// A map from 64-bit keys to 32-bit values in a flat array: linear probing, no tombstones.
+// A map from whole numbers to 32-bit values in a flat array: linear probing, no tombstones.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace iojoule::sim {
 
-// Holds any key but UINT64_MAX. Grows by doubling at half full, so that a table made with the
-// expected number of keys allocates nothing later.
-class FlatMap {
+// Holds any key but the largest of its type. Grows by doubling at half full, so that a table made
+// with the expected number of keys allocates nothing later. 2^near_bits neighbouring keys have their
+// homes side by side, for those who look up runs.
+template <class Key, int near_bits>
+class BasicFlatMap {
  public:
   static constexpr std::uint32_t absent = UINT32_MAX;
 
-  explicit FlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
+  explicit BasicFlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
 
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
-  std::uint32_t find(std::uint64_t key) const {
+  std::uint32_t find(Key key) const {
     for (std::size_t i = home(key); slots_[i].key != empty; i = (i + 1) & mask_) {
       if (slots_[i].key == key) return slots_[i].value;
     }
     return absent;
   }
-  [[gnu::always_inline]] void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
-  bool contains(std::uint64_t key) const { return find(key) != absent; }
+  [[gnu::always_inline]] void prefetch(Key key) const { __builtin_prefetch(&slots_[home(key)]); }
+  bool contains(Key key) const { return find(key) != absent; }
 
   // The key must not be there yet.
-  void insert(std::uint64_t key, std::uint32_t value) {
+  void insert(Key key, std::uint32_t value) {
     if (2 * (size_ + 1) > slots_.size()) grow();
     place(key, value);
     ++size_;
   }
 
-  void erase(std::uint64_t key) {
+  void erase(Key key) {
     std::size_t i = home(key);
     while (slots_[i].key != key) {
       if (slots_[i].key == empty) return;
@@ -55,26 +58,28 @@ class FlatMap {
   }
 
  private:
-  static constexpr std::uint64_t empty = UINT64_MAX;
+  static constexpr Key empty = std::numeric_limits<Key>::max();
+  static constexpr Key near_mask = (Key{1} << near_bits) - 1;
 
   struct Slot {
-    std::uint64_t key = empty;
+    Key key = empty;
     std::uint32_t value = 0;
   };
 
   // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-  std::size_t home(std::uint64_t key) const {
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_);
+  std::size_t home(Key key) const {
+    const std::uint64_t mixed = std::uint64_t{key >> near_bits} * 0x9E3779B97F4A7C15ULL;
+    return static_cast<std::size_t>(mixed >> shift_) << near_bits | (key & near_mask);
   }
 
   void reset(std::size_t capacity) {
     slots_.assign(capacity, Slot{});
     mask_ = capacity - 1;
-    shift_ = 64 - std::countr_zero(capacity);
+    shift_ = 64 + near_bits - std::countr_zero(capacity);
     size_ = 0;
   }
 
-  void place(std::uint64_t key, std::uint32_t value) {
+  void place(Key key, std::uint32_t value) {
     std::size_t i = home(key);
     while (slots_[i].key != empty) i = (i + 1) & mask_;
     slots_[i] = {key, value};
@@ -94,5 +99,7 @@ class FlatMap {
   std::size_t mask_ = 0, size_ = 0;
   int shift_ = 0;
 };
+
+using FlatMap = BasicFlatMap<std::uint64_t, 0>;
 
 }  // namespace iojoule::sim

@@ -7,6 +7,10 @@
 
 namespace iojoule::sim::physical {
 
+namespace {
+constexpr std::uint32_t prefetched_units_max = 32;
+}
+
 void Device::begin_feeding(CompletionSink& sink) {
   fed_ = &sink;
   schedule_settings();
@@ -25,8 +29,24 @@ void Device::feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
   if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
 }
 
-void Device::prefetch(std::uint64_t sector) const {
-  context_.table.prefetch(static_cast<std::uint32_t>(sector / context_.layout.unit_sectors));
+void Device::prefetch_entries(std::uint64_t sector, std::uint64_t sectors) const {
+  const std::uint32_t first = context_.layout.unit_of_sector(sector);
+  const std::uint32_t last = context_.layout.unit_of_sector(sector + sectors - 1);
+  context_.table.prefetch(first);
+  context_.table.prefetch(last);
+}
+
+void Device::prefetch_units(std::uint64_t sector, std::uint64_t sectors, bool writes) const {
+  const std::uint32_t first = context_.layout.unit_of_sector(sector);
+  const std::uint32_t last = context_.layout.unit_of_sector(sector + sectors - 1);
+  context_.cache.prefetch(first);
+  context_.cache.prefetch(last);
+  if (!writes) return;
+  // what lay in one page lies there still, mostly
+  for (std::uint32_t unit = first; unit <= std::min(last, first + prefetched_units_max);
+       unit += context_.layout.units_per_page) {
+    context_.table.prefetch_content(unit);
+  }
 }
 
 void Device::advance_fed(std::uint64_t until_ns) {

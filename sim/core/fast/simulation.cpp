@@ -12,7 +12,7 @@ namespace iojoule::sim::fast {
 namespace {
 
 // The tables that a request will need are fetched into the processor's cache so much sooner.
-constexpr std::size_t prefetch_distance = 16;
+constexpr std::size_t entries_ahead = 16, units_ahead = 8;
 constexpr std::size_t intervals_max = std::size_t{1} << 22;
 
 std::vector<FlowConfig> flows_of(const DeviceConfig& device, const Options& options) {
@@ -48,11 +48,24 @@ Simulation::Simulation(const DeviceConfig& device, const Options& options)
 void Simulation::feed(const std::int64_t* arrival_ns, const std::int64_t* offset_bytes,
                       const std::int64_t* size_bytes, const std::uint8_t* is_write,
                       std::size_t count) {
+  const auto drive_bytes = static_cast<std::int64_t>(bytes());
   if (finished_) throw ConfigError("feed", "comes after the result; make a new simulation");
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + prefetch_distance < count) {
-      const auto next = static_cast<std::uint64_t>(offset_bytes[i + prefetch_distance]) / sector_bytes;
-      if (next < sectors_) device_->prefetch(next);
+    const auto on_drive = [&](std::size_t n) {
+      return n < count && offset_bytes[n] >= 0 && size_bytes[n] > 0 &&
+             offset_bytes[n] < drive_bytes && size_bytes[n] <= drive_bytes - offset_bytes[n];
+    };
+    const auto sector_of = [&](std::size_t n) {
+      return static_cast<std::uint64_t>(offset_bytes[n]) / sector_bytes;
+    };
+    const auto sectors_of = [&](std::size_t n) {
+      return std::max(std::uint64_t{1}, static_cast<std::uint64_t>(size_bytes[n]) / sector_bytes);
+    };
+    if (const std::size_t n = i + entries_ahead; on_drive(n)) {
+      device_->prefetch_entries(sector_of(n), sectors_of(n));
+    }
+    if (const std::size_t n = i + units_ahead; on_drive(n)) {
+      device_->prefetch_units(sector_of(n), sectors_of(n), is_write[n] != 0);
     }
     const auto at_ns = static_cast<std::uint64_t>(arrival_ns[i]);
     const auto offset = static_cast<std::uint64_t>(offset_bytes[i]);

@@ -10,6 +10,7 @@ Blocks::Blocks(const DeviceConfig& device, const Layout& layout)
       units_per_page_(layout.units_per_page),
       units_per_block_(layout.units_per_block),
       slc_pages_per_block_(std::max(1U, layout.pages_per_block / layout.page_kinds_used)),
+      by_plane_(layout.blocks_per_plane),
       kept_for_mapping_(device.mapping_ideal ? 0 : 1),
       slc_static_(device.physical.slc.static_blocks_per_plane),
       slc_dynamic_(device.physical.slc.dynamic_blocks_per_plane),
@@ -66,7 +67,8 @@ std::uint32_t Blocks::take_free(std::uint32_t plane, Stream stream) {
   Plane& at = planes_[plane];
   std::uint32_t* ring = &free_[first_block(plane)];
   const auto slot = [&](std::uint32_t i) -> std::uint32_t& {
-    return ring[(at.free_head + i) % blocks_per_plane_];
+    const std::uint32_t place = at.free_head + i;
+    return ring[place < blocks_per_plane_ ? place : place - blocks_per_plane_];
   };
   if (level_wear_) {
     // Young blocks for data that change, worn ones for data that stayed (dual pool). Blocks of

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../config.hpp"
+#include "../divisor.hpp"
 #include "layout.hpp"
 
 namespace iojoule::sim::physical {
@@ -40,11 +41,11 @@ class Blocks {
 
   void add_valid(std::uint32_t block, std::uint32_t units) {
     valid_[block] += units;
-    planes_[block / blocks_per_plane_].valid += units;
+    planes_[by_plane_.quotient(block)].valid += units;
   }
   void drop_valid(std::uint32_t block) {
     --valid_[block];
-    --planes_[block / blocks_per_plane_].valid;
+    --planes_[by_plane_.quotient(block)].valid;
   }
 
   std::uint32_t valid(std::uint32_t block) const { return valid_[block]; }
@@ -105,6 +106,7 @@ class Blocks {
   }
 
   std::uint32_t blocks_per_plane_, pages_per_block_, units_per_page_, units_per_block_, slc_pages_per_block_;
+  Divisor32 by_plane_;
   std::uint32_t kept_for_mapping_;  // 0 with an ideal table
   std::uint32_t slc_static_, slc_dynamic_;
   std::uint32_t gc_threshold_, gc_hard_threshold_;

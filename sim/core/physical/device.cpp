@@ -222,7 +222,7 @@ void Device::accept(std::uint32_t index) {
   context_.counts.physical.commands += commands;
   const std::uint64_t entries = commands * submission_entry_bytes;
   context_.link.take_entries(to_ps(now_ns), entries);
-  spend_link(context_.link.wire_bytes(entries), to_ps(now_ns));
+  spend_link(entries, to_ps(now_ns));
   const double joules = energy_.controller_joules_per_command * static_cast<double>(commands);
   context_.power.charge(joules);
   context_.meter.spend(Component::controller, joules, now_ns, now_ns);
@@ -252,7 +252,7 @@ void Device::process(std::uint32_t index) {
   }
   const std::uint64_t asked_ps = to_ps(context_.now_ns()) + context_.link.data_request_ps();
   const std::uint64_t there_ps = context_.link.to_device(asked_ps, bytes);
-  spend_link(context_.link.wire_bytes(bytes), there_ps);
+  spend_link(bytes, there_ps);
   context_.schedule(to_ns(there_ps), EventKind::data_arrives, index);
 }
 
@@ -267,7 +267,7 @@ void Device::complete(std::uint32_t index) {
   const std::uint64_t now_ns = context_.now_ns();
   const std::uint64_t entries = commands_of(request) * completion_entry_bytes;
   const std::uint64_t left_ps = leave(std::max(request.data_end_ps, to_ps(now_ns)), entries);
-  spend_link(context_.link.wire_bytes(entries), left_ps);
+  spend_link(entries, left_ps);
   std::uint64_t done_ns = to_ns(left_ps + context_.link.latency_ps());
   if (context_.device.host_interface == HostInterface::sata) {
     done_ns += context_.device.sata_processing_delay_ns;
@@ -306,21 +306,18 @@ std::uint64_t Device::leave(std::uint64_t ready_ps, std::uint64_t bytes) {
                 : context_.link.to_host(ready_ps, bytes);
 }
 
-void Device::spend_link(std::uint64_t wire_bytes, std::uint64_t until_ps) {
+void Device::spend_on_wire(std::uint64_t wire_bytes, std::uint64_t until_ps) {
   const double joules = energy_.link_joules_per_byte * static_cast<double>(wire_bytes);
-  if (joules == 0) return;
   context_.power.charge(joules);
   const std::uint64_t end_ns = to_ns(until_ps);
   context_.meter.spend(Component::link, joules, std::min(context_.now_ns(), end_ns), end_ns);
 }
 
-std::uint64_t Device::access_dram(std::uint64_t ready_ps, std::uint64_t bytes) {
-  const std::uint64_t end_ps = context_.dram.access(ready_ps, bytes);
+void Device::spend_on_dram(std::uint64_t bytes, std::uint64_t end_ps) {
   const double joules = energy_.dram_joules_per_byte * static_cast<double>(bytes);
   context_.power.charge(joules);
   context_.meter.spend(Component::dram, joules,
                        (end_ps - context_.dram.duration_ps(bytes)) / ps_per_ns, to_ns(end_ps));
-  return end_ps;
 }
 
 // --- result ----------------------------------------------------------------------------------------

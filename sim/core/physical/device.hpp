@@ -25,7 +25,9 @@ class Device final : private FlashClient {
   // Instead of run, requests in the order of arrival, completed ahead: ../fast/device_fed.cpp
   void begin_feeding(CompletionSink& sink);
   void feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors, std::uint64_t at_ns);
-  void prefetch(std::uint64_t sector) const;
+  // For a request that comes soon: mapping entries, and then all that lies where they say.
+  void prefetch_entries(std::uint64_t sector, std::uint64_t sectors) const;
+  void prefetch_units(std::uint64_t sector, std::uint64_t sectors, bool writes) const;
   // Everything that happens up to then; joules are settled.
   void advance_fed(std::uint64_t until_ns);
   EnergyResult joules_until_now();
@@ -126,8 +128,17 @@ class Device final : private FlashClient {
 
   // When the last byte has left for the host.
   std::uint64_t leave(std::uint64_t ready_ps, std::uint64_t bytes);
-  void spend_link(std::uint64_t wire_bytes, std::uint64_t until_ps);
-  std::uint64_t access_dram(std::uint64_t ready_ps, std::uint64_t bytes);
+  // Energy of a transfer that ends then.
+  void spend_link(std::uint64_t payload, std::uint64_t until_ps) {
+    if (energy_.link_joules_per_byte != 0) spend_on_wire(context_.link.wire_bytes(payload), until_ps);
+  }
+  void spend_on_wire(std::uint64_t wire_bytes, std::uint64_t until_ps);
+  std::uint64_t access_dram(std::uint64_t ready_ps, std::uint64_t bytes) {
+    const std::uint64_t end_ps = context_.dram.access(ready_ps, bytes);
+    if (energy_.dram_joules_per_byte != 0) spend_on_dram(bytes, end_ps);
+    return end_ps;
+  }
+  void spend_on_dram(std::uint64_t bytes, std::uint64_t end_ps);
 
   Context context_;
   Flash flash_;

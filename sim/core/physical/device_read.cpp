@@ -7,13 +7,13 @@ namespace iojoule::sim::physical {
 
 std::uint32_t Device::first_unit(const HostRequest& request) const {
   return context_.layout.first_unit[request.flow] +
-         static_cast<std::uint32_t>(request.sector / context_.layout.unit_sectors);
+         context_.layout.unit_of_sector(request.sector);
 }
 
 std::uint32_t Device::unit_count(const HostRequest& request) const {
-  const std::uint64_t per_unit = context_.layout.unit_sectors;
-  return static_cast<std::uint32_t>((request.sector + request.sectors - 1) / per_unit -
-                                    request.sector / per_unit + 1);
+  const Layout& layout = context_.layout;
+  return layout.unit_of_sector(request.sector + request.sectors - 1) -
+         layout.unit_of_sector(request.sector) + 1;
 }
 
 // How much of a unit the request covers.
@@ -42,7 +42,7 @@ Flash::Place Device::place_of(std::uint16_t flow, std::uint32_t unit) const {
     const std::uint32_t page = layout.page_of_unit(physical);
     return {layout.plane_of_page(page), page, true};
   }
-  const std::uint32_t flow_page = (unit - layout.first_unit[flow]) / layout.units_per_page;
+  const std::uint32_t flow_page = layout.page_of_unit(unit - layout.first_unit[flow]);
   const auto planes = static_cast<std::uint32_t>(layout.spaces[flow].planes.size());
   const std::uint32_t plane = layout.spaces[flow].planes[flow_page % planes];
   return {plane, plane * layout.pages_per_plane + flow_page / planes % layout.pages_per_plane,
@@ -50,7 +50,7 @@ Flash::Place Device::place_of(std::uint16_t flow, std::uint32_t unit) const {
 }
 
 void Device::start_read(std::uint32_t index) {
-  const HostRequest request = host_.request(index);
+  const HostRequest& request = host_.request(index);  // none is made in here
   const std::uint32_t first = first_unit(request), count = unit_count(request);
   const bool flash_always = context_.options.nand.unwritten_reads == UnwrittenReads::flash;
   std::uint64_t from_memory = 0;
@@ -126,7 +126,7 @@ void Device::answer_from_memory(std::uint32_t index, std::uint64_t bytes) {
 
 void Device::send_to_host(std::uint32_t index, std::uint64_t ready_ps, std::uint64_t bytes) {
   const std::uint64_t left_ps = leave(ready_ps, bytes);
-  spend_link(context_.link.wire_bytes(bytes), left_ps);
+  spend_link(bytes, left_ps);
   HostRequest& request = host_.request(index);
   request.data_end_ps = std::max(request.data_end_ps, left_ps);
 }

@@ -28,16 +28,19 @@ bool Device::advance_write(std::uint32_t index) {
   const std::uint64_t now_ns = context_.now_ns();
   const std::uint32_t first = first_unit(request), count = unit_count(request);
   const bool through = writes_through(request);
+  const bool mapped = context_.mapping_cache.ideal();
   WriteCache& cache = context_.cache;
   while (request.progress < count) {
     const std::uint32_t unit = first + request.progress;
+    const bool edge = request.progress == 0 || request.progress + 1 == count;
     std::uint32_t slot = cache.find(unit);
     bool begins = true;
     if (slot == none) {
       slot = cache.acquire_dirty(unit, request.flow, now_ns);
       if (slot == none) return false;
       ++context_.counts.cache_misses_write;
-      cache.slot(slot).needs_fill = bytes_in_unit(request, unit) < context_.layout.unit_bytes;
+      cache.slot(slot).needs_fill =
+          edge && bytes_in_unit(request, unit) < context_.layout.unit_bytes;
     } else if (cache.slot(slot).state == SlotState::clean) {
       if (!cache.make_dirty(slot, now_ns)) return false;
       cache.slot(slot).mapped = false;
@@ -53,7 +56,12 @@ bool Device::advance_write(std::uint32_t index) {
       held.dirty_waiters = cache.add_waiter(index, held.dirty_waiters);
     }
     ++request.progress;
-    if (begins) prepare(slot);
+    if (!begins) continue;
+    if (mapped && !cache.slot(slot).needs_fill) {
+      queue_slot(slot);
+    } else {
+      prepare(slot);
+    }
   }
   const std::uint64_t bytes = std::uint64_t{request.sectors} * sector_bytes;
   request.data_end_ps = std::max(request.data_end_ps, access_dram(to_ps(now_ns), bytes));
@@ -123,9 +131,9 @@ void Device::slot_programmed(std::uint32_t index, std::uint64_t array_ns,
   access_dram(to_ps(now_ns), context_.layout.unit_bytes);
   const std::uint32_t waiters = slot.writing_waiters;
   if (cache.programmed(index, keeps_copies(slot.flow))) prepare(index);
-  release_waiters(waiters);
-  serve_flushes();
-  retry_writes();
+  if (waiters != none) release_waiters(waiters);
+  if (flushes_.head != none) serve_flushes();
+  if (waiting_writes_.head != none) retry_writes();
 }
 
 void Device::release_waiters(std::uint32_t chain) {
@@ -147,7 +155,7 @@ void Device::start_trim(std::uint32_t index) {
     release_waiters(context_.cache.trim(unit));
     const std::uint32_t physical = context_.table.find(unit);
     if (physical != none) {
-      context_.blocks.drop_valid(physical / context_.layout.units_per_block);
+      context_.blocks.drop_valid(context_.layout.block_of_unit(physical));
       context_.table.remove(Content::of_unit(unit));
     }
     if (!context_.mapping_cache.ideal()) context_.mapping_cache.change(unit, request.flow);

@@ -42,42 +42,34 @@ Flash::Flash(Context& context, FlashClient& client, bool ahead)
       turn_.push_back(c * layout.dies_per_channel + i);
     }
   }
+  list_batch_ = layout.units_per_page;
   if (!round_robin_) return;
   flow_planes_.resize(layout.dies);
   for (const std::uint32_t plane : layout.spaces[0].planes) {
     flow_planes_[layout.die_of_plane(plane)].push_back(plane);
   }
+  list_batch_ = units_worth_a_program();
 }
 
 // Units that make a list worth a program: a page, or a page on every plane of a die.
-std::uint32_t Flash::list_batch() const {
+std::uint32_t Flash::units_worth_a_program() const {
   const std::uint32_t per_page = context_.layout.units_per_page;
   if (!round_robin_) return per_page;
   const std::uint32_t die = context_.layout.die_of_plane(context_.layout.spaces[0].planes[0]);
   return static_cast<std::uint32_t>(flow_planes_[die].size()) * per_page;
 }
 
-std::size_t Flash::list_of(std::uint16_t flow, std::uint32_t unit, Priority priority) const {
-  if (round_robin_) return flow;
+std::size_t Flash::striped_list(std::uint16_t flow, std::uint32_t unit, Priority priority) const {
   const std::size_t of_class = by_priority_ ? static_cast<std::size_t>(priority) : 0;
   return context_.layout.striped_plane(flow, unit) * classes_ + of_class;
 }
 
-void Flash::list_changed(std::size_t list) {
-  arm_partial_timer(list);
-  if (round_robin_) {
-    lists_changed_ = true;
-  } else {
-    mark(context_.layout.die_of_plane(static_cast<std::uint32_t>(list / classes_)));
-  }
-}
-
 // A list that does not fill a page waits for more, but not forever.
 void Flash::arm_partial_timer(std::size_t list) {
-  if (partial_timer_[list] || list_ready(list, list_batch())) return;
+  if (partial_timer_[list] != 0 || list_ready(list, list_batch_)) return;
   const std::uint32_t first = context_.cache.front(list);
   if (first == none) return;
-  partial_timer_[list] = true;
+  partial_timer_[list] = 1;
   const std::uint64_t due_ns =
       context_.cache.slot(first).dirty_ns + context_.options.controller.partial_page_wait_ns;
   context_.schedule(std::max(due_ns, context_.now_ns()), EventKind::partial_page,
@@ -85,7 +77,7 @@ void Flash::arm_partial_timer(std::size_t list) {
 }
 
 void Flash::on_partial_page(std::size_t list) {
-  partial_timer_[list] = false;
+  partial_timer_[list] = 0;
   const std::uint32_t first = context_.cache.front(list);
   if (first == none) return;
   const std::uint64_t due_ns =

@@ -68,13 +68,24 @@ class Flash {
   // A page of the mapping table is to be programmed on the plane.
   void write_mapping_page(std::uint32_t page, std::uint32_t plane);
   // A dirty slot was put into a list of the cache.
-  void list_changed(std::size_t list);
+  void list_changed(std::size_t list) {
+    if (partial_timer_[list] == 0) arm_partial_timer(list);
+    if (round_robin_) {
+      lists_changed_ = true;
+    } else {
+      mark(context_.layout.die_of_plane(static_cast<std::uint32_t>(list / classes_)));
+    }
+  }
   // Everything now in the lists goes, whether or not it fills pages.
   void force_all();
   void on_partial_page(std::size_t list);
   // Lets every die that was given something begin it. To be called after each event.
   void run_marked();
-  void mark(std::uint32_t die);
+  void mark(std::uint32_t die) {
+    if (dies_[die].marked) return;
+    dies_[die].marked = true;
+    marked_.push_back(die);
+  }
   void mark_all();
 
   void on_sense_done(std::uint32_t die);
@@ -100,7 +111,9 @@ class Flash {
   bool foldable() const;
 
   // The list of the cache in which a flow's dirty unit waits.
-  std::size_t list_of(std::uint16_t flow, std::uint32_t unit, Priority priority) const;
+  std::size_t list_of(std::uint16_t flow, std::uint32_t unit, Priority priority) const {
+    return round_robin_ ? flow : striped_list(flow, unit, priority);
+  }
   void forget_busy();
   void report(DeviceResult& result) const;
   const Collector& collector() const { return collector_; }
@@ -153,7 +166,8 @@ class Flash {
 
   // dispatching: flash_dispatch.cpp
   void arm_partial_timer(std::size_t list);
-  std::uint32_t list_batch() const;
+  std::uint32_t units_worth_a_program() const;
+  std::size_t striped_list(std::uint16_t flow, std::uint32_t unit, Priority priority) const;
   void dispatch(std::uint32_t die);
   bool begin_next(std::uint32_t die);
   void continue_suspended(std::uint32_t die);
@@ -188,7 +202,10 @@ class Flash {
   Sensing count_sensing(ReadKind kind, std::uint32_t page, bool written, std::uint32_t bytes);
   void move_out(std::uint32_t die);
   void count_move(std::uint32_t die, PageRead& read, std::uint64_t out_ps);
-  bool reads_waiting(const Die& die) const;
+  bool reads_waiting(const Die& die) const {
+    const auto& of = die.waiting;
+    return (of[0] | of[1] | of[2] | of[3] | of[4]) != 0;
+  }
 
   // programs and erases: flash_program.cpp
   bool begin_user_program(std::uint32_t die);
@@ -198,7 +215,10 @@ class Flash {
   void begin_moved_programs(std::uint32_t die, std::uint32_t lead);
   void begin_moved_reads(std::uint32_t die, std::uint32_t lead);
   void begin_erases(std::uint32_t die, std::uint32_t lead);
-  bool list_ready(std::size_t list, std::uint32_t batch);
+  bool list_ready(std::size_t list_index, std::uint32_t batch) {
+    const DirtyList& list = context_.cache.list(list_index);
+    return context_.cache.front(list_index) != none && (list.length >= batch || list.forced > 0);
+  }
   Stream user_stream(std::uint32_t plane) const;
   void take_units(std::uint32_t plane, std::size_t list, Stream stream, std::uint32_t count);
   void place_unit(std::uint32_t slot, std::uint32_t physical_unit);
@@ -236,8 +256,9 @@ class Flash {
   std::vector<std::uint32_t> turn_;          // dies, channel varying fastest
   std::uint32_t next_turn_ = 0, busy_dies_ = 0, mapping_writes_ = 0;
   std::vector<Move> moves_;                  // a page's worth
-  std::vector<bool> partial_timer_;          // by list
+  std::vector<std::uint8_t> partial_timer_;  // by list: one is pending
   std::uint64_t gated_since_ns_ = 0;
+  std::uint32_t list_batch_ = 0;             // units that make a list worth a program
 };
 
 }  // namespace iojoule::sim::physical

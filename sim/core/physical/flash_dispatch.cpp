@@ -13,12 +13,6 @@ bool Flash::joins(std::uint32_t page, std::uint32_t lead_page) const {
 
 // --- dispatching -----------------------------------------------------------------------------------
 
-void Flash::mark(std::uint32_t die) {
-  if (dies_[die].marked) return;
-  dies_[die].marked = true;
-  marked_.push_back(die);
-}
-
 void Flash::mark_all() {
   for (std::uint32_t die = 0; die < dies_.size(); ++die) mark(die);
 }
@@ -40,7 +34,7 @@ void Flash::offer_lists() {
   lists_changed_ = false;
   for (std::size_t list = 0; list < context_.cache.lists(); ++list) {
     std::size_t tries = turn_.size();
-    while (tries > 0 && busy_dies_ < dies_.size() && list_ready(list, list_batch())) {
+    while (tries > 0 && busy_dies_ < dies_.size() && list_ready(list, list_batch_)) {
       const std::uint32_t die = turn_[next_turn_];
       next_turn_ = next_turn_ + 1 < turn_.size() ? next_turn_ + 1 : 0;
       --tries;

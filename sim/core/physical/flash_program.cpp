@@ -5,12 +5,6 @@
 
 namespace iojoule::sim::physical {
 
-bool Flash::list_ready(std::size_t list_index, std::uint32_t batch) {
-  if (context_.cache.front(list_index) == none) return false;
-  const DirtyList& list = context_.cache.list(list_index);
-  return list.length >= batch || list.forced > 0;
-}
-
 Stream Flash::user_stream(std::uint32_t plane) const {
   const SlcOptions& slc = context_.options.slc;
   if (slc.static_blocks_per_plane + slc.dynamic_blocks_per_plane == 0) return Stream::user;
@@ -68,12 +62,13 @@ bool Flash::begin_striped(std::uint32_t die_index) {
 bool Flash::begin_round_robin(std::uint32_t die_index) {
   const std::uint32_t per_page = context_.layout.units_per_page;
   for (std::size_t list = 0; list < context_.cache.lists(); ++list) {
+    if (context_.cache.front(list) == none) continue;
     row_.clear();
     for (const std::uint32_t plane : flow_planes_[die_index]) {
       if (context_.blocks.has_room(plane, per_page)) row_.push_back(plane);
     }
     const auto width = static_cast<std::uint32_t>(row_.size());
-    if (width == 0 || !list_ready(list, std::min(width * per_page, list_batch()))) continue;
+    if (width == 0 || !list_ready(list, std::min(width * per_page, list_batch_))) continue;
     const bool all_slc = std::all_of(row_.begin(), row_.end(), [&](std::uint32_t plane) {
       return user_stream(plane) == Stream::slc;
     });
@@ -112,14 +107,9 @@ void Flash::take_units(std::uint32_t plane, std::size_t list, Stream stream, std
 // From here on the unit is found in its new page; until that is programmed, reads find the slot.
 void Flash::place_unit(std::uint32_t slot, std::uint32_t physical_unit) {
   const std::uint32_t unit = context_.cache.slot(slot).unit;
-  const std::uint32_t content = Content::of_unit(unit);
-  const std::uint32_t old = context_.table.find(unit);
-  if (old != none) {
-    context_.blocks.drop_valid(old / context_.layout.units_per_block);
-    context_.table.remove(content);
-  }
-  context_.table.put(content, physical_unit);
-  context_.blocks.add_valid(physical_unit / context_.layout.units_per_block, 1);
+  const std::uint32_t old = context_.table.move_unit(unit, physical_unit);
+  if (old != none) context_.blocks.drop_valid(context_.layout.block_of_unit(old));
+  context_.blocks.add_valid(context_.layout.block_of_unit(physical_unit), 1);
   if (!ideal_mapping_) {
     context_.mapping_cache.change(unit, context_.cache.slot(slot).flow);
   }
@@ -294,7 +284,7 @@ void Flash::finish_plane(std::uint32_t plane, std::uint64_t array_ns) {
       const std::uint32_t old = context_.table.find_mapping_page(what);
       const std::uint32_t content = Content::of_mapping_page(what);
       if (old != none) {
-        context_.blocks.drop_valid(old / context_.layout.units_per_block);
+        context_.blocks.drop_valid(context_.layout.block_of_unit(old));
         context_.table.remove(content);
       }
       context_.table.put(content, physical);
@@ -303,7 +293,7 @@ void Flash::finish_plane(std::uint32_t plane, std::uint64_t array_ns) {
     } else if (program.stream == Stream::moved) {
       const std::uint32_t from = program_from_[plane * per_page + u];
       if (context_.table.content(from) != what) continue;  // written anew or trimmed meanwhile
-      context_.blocks.drop_valid(from / context_.layout.units_per_block);
+      context_.blocks.drop_valid(context_.layout.block_of_unit(from));
       context_.table.remove(what);
       context_.table.put(what, physical);
       context_.blocks.add_valid(block, 1);

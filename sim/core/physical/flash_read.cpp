@@ -51,10 +51,6 @@ std::uint32_t Flash::bytes_out(std::uint32_t useful_bytes) const {
   return std::min(codewords * nand_.codeword_bytes, context_.device.page_bytes);
 }
 
-bool Flash::reads_waiting(const Die& die) const {
-  return std::any_of(die.waiting.begin(), die.waiting.end(), [](std::uint32_t n) { return n > 0; });
-}
-
 // The class whose turn it is: urgent before all, the others in proportion 4, 2, 1. None waits
 // forever, and no turn is lost on a class with nothing to do.
 std::uint32_t Flash::next_class(const std::array<std::uint32_t, 4>& waiting,

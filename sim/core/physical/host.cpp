@@ -13,6 +13,14 @@ std::uint32_t subject_of(std::uint16_t flow, std::uint32_t job_or_0) {
   return (std::uint32_t{flow} << job_bits) | job_or_0;
 }
 
+std::uint64_t submission_takes_ns(const Context& context) {
+  const std::uint64_t delay_ns = to_ns(context.link.submission_ps()) +
+                                 context.options.controller.command_latency_ns;
+  return context.device.host_interface == HostInterface::sata
+             ? delay_ns + context.device.sata_processing_delay_ns
+             : delay_ns;
+}
+
 void check(const FlowConfig& flow) {
   const HostOptions& host = flow.host;
   if (host.jobs == 0 || host.jobs > 4096) {
@@ -36,6 +44,7 @@ Host::Host(Context& context, const std::vector<FlowConfig>& flows, const Limits&
     : context_(context),
       flows_(flows.size()),
       open_flows_(flows.size()),
+      submission_ns_(submission_takes_ns(context)),
       measuring_(context.options.warmup_ns == 0) {
   for (std::size_t i = 0; i < flows.size(); ++i) {
     check(flows[i]);
@@ -284,15 +293,6 @@ void Host::submit(std::uint32_t index, std::uint64_t at_ns) {
   if (measuring_) flow.result.host_cpu_ns += host.submit_cpu_ns;
   request.submitted_ns = free_ns;
   context_.schedule(free_ns + submission_ns(), EventKind::request_arrives, index);
-}
-
-std::uint64_t Host::submission_ns() const {
-  std::uint64_t delay_ns = to_ns(context_.link.submission_ps()) +
-                           context_.options.controller.command_latency_ns;
-  if (context_.device.host_interface == HostInterface::sata) {
-    delay_ns += context_.device.sata_processing_delay_ns;
-  }
-  return delay_ns;
 }
 
 std::uint32_t Host::submit_from_outside(RequestKind kind, std::uint64_t sector,

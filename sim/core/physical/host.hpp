@@ -56,7 +56,7 @@ class Host {
   // The same without an event: its command is in the drive submission_ns after the request was made.
   std::uint32_t make_from_outside(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
                                   std::uint64_t at_ns);
-  std::uint64_t submission_ns() const;
+  std::uint64_t submission_ns() const { return submission_ns_; }
   void free(std::uint32_t index);
   // An event of EventKind::generate.
   void on_generate(std::uint32_t subject);
@@ -130,9 +130,20 @@ class Host {
   std::vector<HostRequest> requests_;
   std::uint32_t free_request_ = none;
   std::size_t open_flows_;
+  std::uint64_t submission_ns_;  // from the doorbell to the command's being in the drive
   std::uint64_t busy_until_ns_ = 0;
   bool measuring_;
   CompletionSink* sink_ = nullptr;
 };
+
+inline void Host::add_transaction(std::uint16_t index, bool is_write, std::uint64_t turnaround_ns,
+                           std::uint64_t execution_ns, std::uint64_t transfer_ns) {
+  Flow& flow = flows_[index];
+  const int i = is_write ? 1 : 0;
+  ++flow.transactions[i];
+  flow.result.transaction_turnaround_ns[i] += static_cast<double>(turnaround_ns);
+  flow.result.transaction_execution_ns[i] += static_cast<double>(execution_ns);
+  flow.result.transaction_transfer_ns[i] += static_cast<double>(transfer_ns);
+}
 
 }  // namespace iojoule::sim::physical

@@ -44,16 +44,6 @@ void Host::begin_measuring() {
   }
 }
 
-void Host::add_transaction(std::uint16_t index, bool is_write, std::uint64_t turnaround_ns,
-                           std::uint64_t execution_ns, std::uint64_t transfer_ns) {
-  Flow& flow = flows_[index];
-  const int i = is_write ? 1 : 0;
-  ++flow.transactions[i];
-  flow.result.transaction_turnaround_ns[i] += static_cast<double>(turnaround_ns);
-  flow.result.transaction_execution_ns[i] += static_cast<double>(execution_ns);
-  flow.result.transaction_transfer_ns[i] += static_cast<double>(transfer_ns);
-}
-
 std::vector<FlowResult> Host::results(std::uint64_t end_ns) {
   std::vector<FlowResult> results;
   for (Flow& flow : flows_) {

@@ -35,7 +35,14 @@ Layout::Layout(const DeviceConfig& device, const std::vector<FlowConfig>& flows)
       pages_per_block(device.pages_per_block),
       pages_per_plane(geometry.pages_per_plane()),
       page_kinds_used(static_cast<std::uint32_t>(device.flash_technology) + 1),
-      units_per_block(pages_per_block * units_per_page) {
+      units_per_block(pages_per_block * units_per_page),
+      by_unit(unit_sectors),
+      by_page(units_per_page),
+      by_block(pages_per_block),
+      by_plane(pages_per_plane),
+      by_die(planes_per_die),
+      by_channel(dies_per_channel),
+      by_chip(dies_per_chip) {
   if (geometry.physical_pages() * units_per_page > units_limit) {
     throw ConfigError("blocks_per_plane",
                       "the drive has " + std::to_string(geometry.physical_pages() * units_per_page) +

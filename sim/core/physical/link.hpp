@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "../config.hpp"
+#include "../divisor.hpp"
 #include "fifo_server.hpp"
 
 namespace iojoule::sim::physical {
@@ -21,6 +21,7 @@ class Link {
  public:
   explicit Link(const DeviceConfig& device)
       : payload_(device.physical.link.max_payload_bytes),
+        by_payload_(payload_),
         overhead_(device.physical.link.packet_overhead_bytes),
         latency_ps_(to_ps(device.physical.link.latency_ns)),
         further_page_ps_(to_ps(device.physical.link.further_page_ns)),
@@ -28,12 +29,11 @@ class Link {
 
   // Bytes on the wire for so many of payload; a request for data has none.
   std::uint64_t wire_bytes(std::uint64_t payload) const {
-    const std::uint64_t packets = payload == 0 ? 1 : (payload + payload_ - 1) / payload_;
+    const std::uint64_t packets = payload == 0 ? 1 : by_payload_.quotient(payload + payload_ - 1);
     return payload + packets * overhead_;
   }
   std::uint64_t duration_ps(std::uint64_t payload) const {
-    return static_cast<std::uint64_t>(
-        std::llround(static_cast<double>(wire_bytes(payload)) * ps_per_byte_));
+    return static_cast<std::uint64_t>(static_cast<double>(wire_bytes(payload)) * ps_per_byte_ + 0.5);
   }
 
   // From ringing the doorbell to the command's being in the drive: the doorbell, the drive's
@@ -81,7 +81,9 @@ class Link {
     return duration_ps(payload) + further * further_page_ps_;
   }
 
-  std::uint64_t payload_, overhead_, latency_ps_, further_page_ps_;
+  std::uint64_t payload_;
+  Divisor by_payload_;
+  std::uint64_t overhead_, latency_ps_, further_page_ps_;
   double ps_per_byte_;
   FifoServer to_device_, to_host_;
 };

@@ -33,7 +33,13 @@ class MappingTable {
                                              : find(Content::unit(content));
   }
 
+  // For a request that comes soon: its units' entries, and, when those are there, what a write of
+  // them changes.
   void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit]); }
+  void prefetch_content(std::uint32_t unit) const {
+    const std::uint32_t physical = find(unit);
+    if (physical != none) __builtin_prefetch(&reverse_[physical], 1);
+  }
 
   std::uint32_t content(std::uint32_t physical_unit) const { return reverse_[physical_unit]; }
 
@@ -41,6 +47,15 @@ class MappingTable {
   void put(std::uint32_t content, std::uint32_t physical_unit) {
     entry(content) = physical_unit + 1;
     reverse_[physical_unit] = content;
+  }
+
+  // A unit that is somewhere else or nowhere is now there. Returns where it was.
+  std::uint32_t move_unit(std::uint32_t unit, std::uint32_t physical_unit) {
+    const std::uint32_t old = find(unit);
+    if (old != none) reverse_[old] = 0;
+    forward_[unit] = physical_unit + 1;
+    reverse_[physical_unit] = Content::of_unit(unit);
+    return old;
   }
 
   // Forgets where a content is.

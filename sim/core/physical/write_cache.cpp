@@ -35,33 +35,6 @@ WriteCache::WriteCache(const DeviceConfig& device, const Layout& layout, std::si
   }
 }
 
-std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow) {
-  Partition& partition = partition_of(flow);
-  if (partition.used >= quota_ || free_head_ == none) {
-    if (partition.oldest == none) return none;
-    const std::uint32_t victim = partition.oldest;
-    unlink_clean(victim);
-    by_unit_.erase(slots_[victim].unit);
-    release(victim);
-  }
-  const std::uint32_t index = free_head_;
-  CacheSlot& slot = slots_[index];
-  free_head_ = slot.next;
-  ++partition.used;
-  slot = CacheSlot{unit, none, none, none, none, none, none, 0, 0, 0, 0, 0, flow, SlotState::clean,
-                   false, false, false, false};
-  by_unit_.insert(unit, index);
-  return index;
-}
-
-std::uint32_t WriteCache::acquire_dirty(std::uint32_t unit, std::uint16_t flow,
-                                        std::uint64_t now_ns) {
-  if (dirty_ >= dirty_limit_) return none;
-  const std::uint32_t index = acquire(unit, flow);
-  if (index != none) count_dirty(slots_[index], now_ns);
-  return index;
-}
-
 void WriteCache::keep_clean(std::uint32_t unit, std::uint16_t flow) {
   if (find(unit) != none) return;
   const std::uint32_t index = acquire(unit, flow);
@@ -88,77 +61,6 @@ void WriteCache::rewrite(std::uint32_t index, std::uint64_t now_ns) {
   slot.dirty_ns = now_ns;
   slot.epoch = next_epoch_;
   ++epochs_.back();
-}
-
-void WriteCache::count_dirty(CacheSlot& slot, std::uint64_t now_ns) {
-  slot.state = SlotState::preparing;
-  slot.dirty_ns = now_ns;
-  slot.epoch = next_epoch_;
-  ++epochs_.back();
-  ++dirty_;
-}
-
-void WriteCache::enqueue(std::uint32_t index, std::size_t list_index) {
-  DirtyList& list = lists_[list_index];
-  CacheSlot& slot = slots_[index];
-  slot.state = SlotState::dirty;
-  slot.list = static_cast<std::uint32_t>(list_index);
-  slot.next = none;
-  if (list.head == none) {
-    list.head = index;
-  } else {
-    slots_[list.tail].next = index;
-  }
-  list.tail = index;
-  ++list.length;
-}
-
-std::uint32_t WriteCache::front(std::size_t list_index) {
-  DirtyList& list = lists_[list_index];
-  while (list.head != none && slots_[list.head].state == SlotState::dropped) {
-    const std::uint32_t gone = list.head;
-    list.head = slots_[gone].next;
-    release(gone);
-  }
-  return list.head;
-}
-
-std::uint32_t WriteCache::dequeue(std::size_t list_index) {
-  const std::uint32_t index = front(list_index);
-  if (index == none) return none;
-  DirtyList& list = lists_[list_index];
-  CacheSlot& slot = slots_[index];
-  list.head = slot.next;
-  --list.length;
-  if (list.forced > 0) --list.forced;
-  slot.state = SlotState::writing;
-  slot.writing_waiters = slot.dirty_waiters;
-  slot.dirty_waiters = none;
-  slot.writing_epoch = slot.epoch;
-  slot.writing_ns = slot.dirty_ns;
-  return index;
-}
-
-bool WriteCache::programmed(std::uint32_t index, bool keep) {
-  CacheSlot& slot = slots_[index];
-  end_epoch_of(slot.writing_epoch);
-  slot.writing_waiters = none;
-  if (slot.rewritten) {
-    slot.rewritten = false;
-    slot.state = SlotState::preparing;
-    return true;
-  }
-  --dirty_;
-  if (slot.orphan) {
-    release(index);
-  } else if (keep) {
-    slot.state = SlotState::clean;
-    link_newest(index);
-  } else {
-    by_unit_.erase(slot.unit);
-    release(index);
-  }
-  return false;
 }
 
 std::uint32_t WriteCache::trim(std::uint32_t unit) {
@@ -192,55 +94,11 @@ std::uint32_t WriteCache::trim(std::uint32_t unit) {
   return waiters;
 }
 
-bool WriteCache::still_wanted(std::uint32_t index) {
-  CacheSlot& slot = slots_[index];
-  if (!slot.orphan) return true;
-  end_epoch_of(slot.epoch);
-  --dirty_;
-  release(index);
-  return false;
-}
-
-void WriteCache::end_epoch_of(std::uint32_t epoch) {
-  --epochs_[epoch - oldest_epoch_];
-  drop_done_epochs();
-}
-
 std::uint32_t WriteCache::close_epoch() {
   epochs_.push_back(0);
   const std::uint32_t closed = next_epoch_++;
   drop_done_epochs();
   return closed;
-}
-
-void WriteCache::drop_done_epochs() {
-  while (oldest_epoch_ < next_epoch_ && epochs_.front() == 0) {
-    epochs_.pop_front();
-    ++oldest_epoch_;
-  }
-}
-
-void WriteCache::release(std::uint32_t index) {
-  --partition_of(slots_[index].flow).used;
-  slots_[index].state = SlotState::free;
-  slots_[index].next = free_head_;
-  free_head_ = index;
-}
-
-void WriteCache::unlink_clean(std::uint32_t index) {
-  CacheSlot& slot = slots_[index];
-  Partition& partition = partition_of(slot.flow);
-  (slot.older == none ? partition.oldest : slots_[slot.older].newer) = slot.newer;
-  (slot.newer == none ? partition.newest : slots_[slot.newer].older) = slot.older;
-}
-
-void WriteCache::link_newest(std::uint32_t index) {
-  CacheSlot& slot = slots_[index];
-  Partition& partition = partition_of(slot.flow);
-  slot.newer = none;
-  slot.older = partition.newest;
-  (slot.older == none ? partition.oldest : slots_[slot.older].newer) = index;
-  partition.newest = index;
 }
 
 std::uint32_t WriteCache::add_waiter(std::uint32_t request, std::uint32_t chain) {

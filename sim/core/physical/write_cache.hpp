@@ -53,6 +53,8 @@ class WriteCache {
   // The slot that holds the unit, or none.
   std::uint32_t find(std::uint32_t unit) const { return by_unit_.find(unit); }
 
+  void prefetch(std::uint32_t unit) const { by_unit_.prefetch(unit); }
+
   // A slot for a unit that has none, to be dirty next; none while the limits leave no room. Clean
   // slots give way, the longest unused first.
   std::uint32_t acquire_dirty(std::uint32_t unit, std::uint16_t flow, std::uint64_t now_ns);
@@ -111,7 +113,7 @@ class WriteCache {
   bool equal_;
   std::uint32_t quota_, dirty_limit_, dirty_ = 0, free_head_;
   std::vector<CacheSlot> slots_;
-  FlatMap by_unit_;
+  BasicFlatMap<std::uint32_t, 3> by_unit_;  // requests ask for runs of units
   std::vector<Partition> partitions_;
   std::vector<DirtyList> lists_;
   std::vector<Waiter> waiters_;
@@ -119,5 +121,149 @@ class WriteCache {
   std::deque<std::uint32_t> epochs_{0};
   std::uint32_t oldest_epoch_ = 0, next_epoch_ = 0;  // next_epoch_ is the one open now
 };
+
+// --- what happens for every unit that is written
+
+inline std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow) {
+  Partition& partition = partition_of(flow);
+  if (partition.used >= quota_ || free_head_ == none) {
+    if (partition.oldest == none) return none;
+    const std::uint32_t victim = partition.oldest;
+    unlink_clean(victim);
+    by_unit_.erase(slots_[victim].unit);
+    release(victim);
+  }
+  const std::uint32_t index = free_head_;
+  CacheSlot& slot = slots_[index];
+  free_head_ = slot.next;
+  ++partition.used;
+  slot = CacheSlot{unit, none, none, none, none, none, none, 0, 0, 0, 0, 0, flow, SlotState::clean,
+                   false, false, false, false};
+  by_unit_.insert(unit, index);
+  return index;
+}
+
+inline std::uint32_t WriteCache::acquire_dirty(std::uint32_t unit, std::uint16_t flow,
+                                        std::uint64_t now_ns) {
+  if (dirty_ >= dirty_limit_) return none;
+  const std::uint32_t index = acquire(unit, flow);
+  if (index != none) count_dirty(slots_[index], now_ns);
+  return index;
+}
+
+inline void WriteCache::count_dirty(CacheSlot& slot, std::uint64_t now_ns) {
+  slot.state = SlotState::preparing;
+  slot.dirty_ns = now_ns;
+  slot.epoch = next_epoch_;
+  ++epochs_.back();
+  ++dirty_;
+}
+
+inline void WriteCache::enqueue(std::uint32_t index, std::size_t list_index) {
+  DirtyList& list = lists_[list_index];
+  CacheSlot& slot = slots_[index];
+  slot.state = SlotState::dirty;
+  slot.list = static_cast<std::uint32_t>(list_index);
+  slot.next = none;
+  if (list.head == none) {
+    list.head = index;
+  } else {
+    slots_[list.tail].next = index;
+  }
+  list.tail = index;
+  ++list.length;
+}
+
+inline std::uint32_t WriteCache::front(std::size_t list_index) {
+  DirtyList& list = lists_[list_index];
+  while (list.head != none && slots_[list.head].state == SlotState::dropped) {
+    const std::uint32_t gone = list.head;
+    list.head = slots_[gone].next;
+    release(gone);
+  }
+  return list.head;
+}
+
+inline std::uint32_t WriteCache::dequeue(std::size_t list_index) {
+  const std::uint32_t index = front(list_index);
+  if (index == none) return none;
+  DirtyList& list = lists_[list_index];
+  CacheSlot& slot = slots_[index];
+  list.head = slot.next;
+  --list.length;
+  if (list.forced > 0) --list.forced;
+  slot.state = SlotState::writing;
+  slot.writing_waiters = slot.dirty_waiters;
+  slot.dirty_waiters = none;
+  slot.writing_epoch = slot.epoch;
+  slot.writing_ns = slot.dirty_ns;
+  return index;
+}
+
+inline bool WriteCache::programmed(std::uint32_t index, bool keep) {
+  CacheSlot& slot = slots_[index];
+  end_epoch_of(slot.writing_epoch);
+  slot.writing_waiters = none;
+  if (slot.rewritten) {
+    slot.rewritten = false;
+    slot.state = SlotState::preparing;
+    return true;
+  }
+  --dirty_;
+  if (slot.orphan) {
+    release(index);
+  } else if (keep) {
+    slot.state = SlotState::clean;
+    link_newest(index);
+  } else {
+    by_unit_.erase(slot.unit);
+    release(index);
+  }
+  return false;
+}
+
+inline bool WriteCache::still_wanted(std::uint32_t index) {
+  CacheSlot& slot = slots_[index];
+  if (!slot.orphan) return true;
+  end_epoch_of(slot.epoch);
+  --dirty_;
+  release(index);
+  return false;
+}
+
+inline void WriteCache::end_epoch_of(std::uint32_t epoch) {
+  --epochs_[epoch - oldest_epoch_];
+  drop_done_epochs();
+}
+
+inline void WriteCache::drop_done_epochs() {
+  while (oldest_epoch_ < next_epoch_ && epochs_.front() == 0) {
+    epochs_.pop_front();
+    ++oldest_epoch_;
+  }
+}
+
+inline void WriteCache::release(std::uint32_t index) {
+  --partition_of(slots_[index].flow).used;
+  slots_[index].state = SlotState::free;
+  slots_[index].next = free_head_;
+  free_head_ = index;
+}
+
+inline void WriteCache::unlink_clean(std::uint32_t index) {
+  CacheSlot& slot = slots_[index];
+  Partition& partition = partition_of(slot.flow);
+  (slot.older == none ? partition.oldest : slots_[slot.older].newer) = slot.newer;
+  (slot.newer == none ? partition.newest : slots_[slot.newer].older) = slot.older;
+}
+
+inline void WriteCache::link_newest(std::uint32_t index) {
+  CacheSlot& slot = slots_[index];
+  Partition& partition = partition_of(slot.flow);
+  slot.newer = none;
+  slot.older = partition.newest;
+  (slot.older == none ? partition.oldest : slots_[slot.older].newer) = index;
+  partition.newest = index;
+}
 
 }  // namespace iojoule::sim::physical
