@@ -248,10 +248,15 @@ class ApstSeen(Sourced):
 
 
 class IdleRecipe(Section):
-    """What is published about gaps; the power-state table of the catalogue comes beside it."""
+    """What is known about gaps; the power-state table of the catalogue comes beside it.
+
+    Attributes:
+        settle_joules: What a read that comes alone costs beyond one in a row.
+    """
 
     gaps: list[GapSeen] = Field(default_factory=list)
     wakes: list[WakeSeen] = Field(default_factory=list)
+    settle_joules: Figure | None = None
     apst_idle_seconds: Figure | None = None
     apst_state: int | None = None
     apst_seen: list[ApstSeen] = Field(default_factory=list)

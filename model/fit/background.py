@@ -12,11 +12,17 @@ from scipy.stats import norm
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
-from iojoule.datasets.profile import BackgroundWork, IdleBehaviour, Parameter, StateTransition
+from iojoule.datasets.profile import (
+    BackgroundWork,
+    DevicePower,
+    IdleBehaviour,
+    Parameter,
+    StateTransition,
+)
 from iojoule.datasets.vocabulary import Evidence, Pattern
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.fit.export import rounded
-from iojoule.model.recipe import IdleRecipe, Recipe, WriteStateRecipe, parameter
+from iojoule.model.recipe import Figure, IdleRecipe, Recipe, WriteStateRecipe, parameter
 
 BACKGROUND_PRIOR = (-22.2, 1.5)
 """Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
@@ -303,6 +309,27 @@ def _settle(stated: IdleRecipe) -> Parameter:
         "s, sd of its log",
         "; ".join(dict.fromkeys(gap.source for gap in stated.gaps)),
     )
+
+
+def measured_settle(idle: IdleBehaviour, joules: Figure, power: DevicePower) -> IdleBehaviour:
+    """With the settle time for which an awake drive draws these joules above idle.
+
+    Unchanged where the fit tells no power of being awake.
+    """
+    awake = power.parameters[0].value - power.idle_watts[0].value
+    if awake <= 0 or joules.value <= 0:
+        return idle
+    awake_sd = np.hypot(power.parameters[0].sd, power.idle_watts[0].sd)
+    log_sd = float(np.hypot(joules.sd / joules.value, awake_sd / awake))
+    settle = number(
+        "settle_seconds",
+        joules.value / awake,
+        min(log_sd, SETTLE_PRIOR[1]),
+        "s, sd of its log",
+        joules.source,
+        joules.evidence,
+    )
+    return idle.model_copy(update={"settle_seconds": settle})
 
 
 def _wake(stated: IdleRecipe) -> Parameter:

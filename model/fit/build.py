@@ -33,7 +33,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.performance import PerformanceModel
-from iojoule.model.fit.background import fit_idle
+from iojoule.model.fit.background import fit_idle, measured_settle
 from iojoule.model.fit.backtest import assess
 from iojoule.model.fit.export import rounded
 from iojoule.model.fit.generic_recipe import (
@@ -281,6 +281,10 @@ def _fit_profile(
     if recipe.device_power is not None:
         power = fit_device_power(rows, recipe.device_power)
         profile = profile.model_copy(update={"device_power": power})
+        joules = recipe.idle.settle_joules if recipe.idle is not None else None
+        if joules is not None and profile.idle is not None:
+            idle = measured_settle(profile.idle, joules, power)
+            profile = profile.model_copy(update={"idle": idle})
     return profile, fits, rows
 
 

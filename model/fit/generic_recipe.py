@@ -356,12 +356,17 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
 
 
 def characterised_gaps(characteristics: Characteristics) -> IdleRecipe | None:
-    """Wake-up from the operational idle state; None where it was not found."""
+    """Wake-up from the operational idle state, and settling; None where neither was found."""
     wake = _positive(characteristics.estimate("idle", "wake_seconds_ps0"))
-    if wake is None:
+    settle = characteristics.estimate("settle", "settle_joules")
+    if settle is not None and settle.value is None and settle.high:  # no more than that
+        settle = settle.model_copy(update={"value": settle.high / 2.0})
+    joules = _figure(settle, "J", "settle")
+    if wake is None and joules is None:
         return None
     source = f"{SOURCE}: idle"
-    return IdleRecipe(wakes=[WakeSeen(seconds=wake[0], log_sd=wake[1], source=source)])
+    wakes = [WakeSeen(seconds=wake[0], log_sd=wake[1], source=source)] if wake else []
+    return IdleRecipe(wakes=wakes, settle_joules=joules)
 
 
 def _positive(estimate: Estimate | None) -> tuple[float, float] | None:

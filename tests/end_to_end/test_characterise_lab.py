@@ -68,7 +68,7 @@ def out(lab: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Path:
     second = characterise(lab, folder)
     assert second.returncode == 0, second.stderr[-3000:]
     assert (folder / "questions/idle/answer.json").stat().st_mtime_ns == before
-    assert "question 1 of 8" in second.stderr
+    assert "question 1 of 9" in second.stderr
     return folder
 
 

@@ -80,6 +80,8 @@ PHYSICS = {
         "link_joules_per_byte = 2e-8": "link_joules_per_byte = 8e-8",
         "controller_busy_watts = 1.0": "controller_busy_watts = 1.6",
         "page_read_ns = [4000000, 4000000, 4000000]": "page_read_ns = [6000000, 6000000, 6000000]",
+        "max_power_watts = 4.2": "max_power_watts = 5.2",
+        "max_power_watts = 3.4": "max_power_watts = 4.4",
     },
     "folds-late": {
         "static_blocks_per_plane = 8": "static_blocks_per_plane = 14",
@@ -184,10 +186,13 @@ def profile_of(lab: LabClient, out: Path, sweeps: list[tuple[str, ...]]) -> Devi
     written = (SWEEP.format(**dict(zip(FIELDS, sweep, strict=True))) for sweep in sweeps)
     plan.write_text(PLAN.format(sweeps="".join(written)))
     commands = [["measure", "run", "--plan", str(plan), "--out", str(out), *drive]]
+    fitted = [str(out)]
     if sweeps is MANY:
-        only = ["--scale", "quick", "--only", "idle,slc-cache,background"]
-        commands.append(["measure", "characterise", "--out", str(out), *only, *drive])
-    commands.append(["fit", str(out), "-o", str(out.with_suffix(".json"))])
+        asked = str(out.with_name("asked"))
+        only = ["--scale", "quick", "--only", "idle,slc-cache,settle,background"]
+        commands.append(["measure", "characterise", "--out", asked, *only, *drive])
+        fitted.append(asked)
+    commands.append(["fit", *fitted, "-o", str(out.with_suffix(".json"))])
     for words in commands:
         subprocess.run([IOJOULE, *words], env=environment, check=True, stdout=subprocess.DEVNULL)
     return read_profile(out.with_suffix(".json"))

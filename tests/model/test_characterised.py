@@ -8,10 +8,11 @@ import pytest
 
 from iojoule.datasets.characteristics import Characteristics, parse_characteristics
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fit.background import fit_idle
+from iojoule.model.fit.background import fit_idle, measured_settle
 from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
 from iojoule.model.fit.write_state import fit_write_state
 from iojoule.model.recipe import generic_recipe
+from tests.model.known_drive import drive
 
 
 def found(**answers: dict[str, tuple[float, float, float]]) -> Characteristics:
@@ -76,6 +77,21 @@ def test_the_wake_up_is_what_was_timed() -> None:
     assert behaviour is not None
     assert behaviour.wake_seconds.value == pytest.approx(2e-4, rel=0.02)
     assert behaviour.settle_seconds.evidence is Evidence.ASSUMED
+
+
+def test_the_settle_time_is_joules_over_the_watts_of_an_awake_drive() -> None:
+    told = found(settle={"settle_joules": (0.07, 0.06, 0.08)})
+    gaps = characterised_gaps(told)
+    assert gaps is not None
+    assert gaps.settle_joules is not None
+    behaviour = fit_idle(generic_recipe("made-up", "Made Up").model_copy(update={"idle": gaps}))
+    power = drive().device_power
+    assert behaviour is not None
+    assert power is not None
+    awake = power.parameters[0].value - power.idle_watts[0].value
+    settled = measured_settle(behaviour, gaps.settle_joules, power).settle_seconds
+    assert settled.value == pytest.approx(0.07 / awake, rel=1e-3)
+    assert settled.evidence is Evidence.MEASURED
 
 
 def test_nothing_found_says_nothing() -> None:

@@ -15,6 +15,7 @@ from iojoule.measure.characterise.experiments.idle_states import IdleStates
 from iojoule.measure.characterise.experiments.locality import Locality, WritePattern
 from iojoule.measure.characterise.experiments.proportionality import EnergyProportionality
 from iojoule.measure.characterise.experiments.saturation import SaturationDepth
+from iojoule.measure.characterise.experiments.settle import SettleTime
 from iojoule.measure.characterise.experiments.slc_cache import Background, SlcCache
 from iojoule.measure.errors import CampaignError
 
@@ -24,6 +25,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     SaturationDepth(),
     Locality(),
     EnergyProportionality(),
+    SettleTime(),
     Alignment(),
     WritePattern(),
     Background(),

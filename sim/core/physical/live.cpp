@@ -6,6 +6,7 @@
 #include "../error.hpp"
 #include "../validate.hpp"
 #include "device.hpp"
+#include "power_states.hpp"
 #include "run.hpp"
 
 namespace iojoule::sim::physical {
@@ -19,6 +20,11 @@ Live::Live(const DeviceConfig& device, const Limits& limits)
   check(config_, limits);
   device_ = std::make_unique<Device>(config_, flows_, limits, control_, 0);
   device_->serve(*this);
+  // a host may ask for any of them
+  const PowerOptions& power = config_.physical.power;
+  for (std::uint32_t state = 0; state < power.states.size(); ++state) {
+    if (power.states[state].operational) refill_watts(power, config_.physical.energy, state);
+  }
 }
 
 Live::~Live() = default;

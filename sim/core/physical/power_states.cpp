@@ -21,6 +21,26 @@ double cap_watts(const PowerState& state) {
 
 }  // namespace
 
+double refill_watts(const PowerOptions& power, const EnergyOptions& energy, std::uint32_t state) {
+  const double cap = cap_watts(power.states[state]);
+  if (cap == 0) return 0;
+  // A window spends what flows in, plus a full budget, plus the operation that overdraws it, for
+  // which as much again is set aside.
+  const double burst_share =
+      static_cast<double>(power.cap_burst_ns) / static_cast<double>(power.cap_window_ns);
+  const double refill = cap * (1 - 2 * burst_share);
+  const double base = energy.controller_active_watts + energy.controller_busy_watts +
+                      energy.dram_refresh_watts + energy.link_active_watts;
+  if (base >= refill) {
+    throw ConfigError("physical.power.states",
+                      "state " + std::to_string(state) + " caps the drive at " +
+                          std::to_string(cap) + " W, but it draws " + std::to_string(base) +
+                          " W before any flash operation; raise the cap or lower "
+                          "controller_active_watts, controller_busy_watts, dram_refresh_watts or link_active_watts");
+  }
+  return refill;
+}
+
 PowerManager::PowerManager(const DeviceConfig& device, EnergyMeter& meter)
     : options_(device.physical.power),
       energy_(device.physical.energy),
@@ -65,23 +85,10 @@ void PowerManager::set_cap() {
   if (options_.states.empty()) return;
   const double cap = cap_watts(options_.states[operational_]);
   if (cap == 0) return;
-  // A window spends what flows in, plus a full budget, plus the operation that overdraws it, for
-  // which as much again is set aside.
-  const double burst_share = static_cast<double>(options_.cap_burst_ns) /
-                             static_cast<double>(options_.cap_window_ns);
-  refill_watts_ = cap * (1 - 2 * burst_share);
+  refill_watts_ = refill_watts(options_, energy_, operational_);
   budget_max_joules_ = cap * static_cast<double>(options_.cap_burst_ns) * 1e-9;
   budget_joules_ = std::min(budget_joules_, budget_max_joules_);
   reopen_joules_ = cap * static_cast<double>(options_.cap_reopen_ns) * 1e-9;
-  const double base = energy_.controller_active_watts + energy_.controller_busy_watts +
-                      energy_.dram_refresh_watts + energy_.link_active_watts;
-  if (base >= refill_watts_) {
-    throw ConfigError("physical.power.states",
-                      "state " + std::to_string(operational_) + " caps the drive at " +
-                          std::to_string(cap) + " W, but it draws " + std::to_string(base) +
-                          " W before any flash operation; raise the cap or lower "
-                          "controller_active_watts, controller_busy_watts, dram_refresh_watts or link_active_watts");
-  }
 }
 
 StaticWatts PowerManager::watts_now() const {

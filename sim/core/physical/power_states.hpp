@@ -9,6 +9,10 @@
 
 namespace iojoule::sim::physical {
 
+// Watts that a capped state may spend on the average; 0: it has no cap. Throws ConfigError where the
+// drive draws as much before any flash operation.
+double refill_watts(const PowerOptions& power, const EnergyOptions& energy, std::uint32_t state);
+
 // Three rules.
 // * Cap: energy comes from a budget that is filled at the cap's rate and holds `cap_burst_ns` worth
 //   of it. Flash operations start only while the budget is not overdrawn, and everything else that

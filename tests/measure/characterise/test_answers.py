@@ -15,6 +15,7 @@ from iojoule.measure.characterise.experiments.locality import (
 )
 from iojoule.measure.characterise.experiments.proportionality import EnergyProportionality
 from iojoule.measure.characterise.experiments.saturation import SaturationDepth
+from iojoule.measure.characterise.experiments.settle import PACES, SettleTime
 from iojoule.measure.characterise.experiments.slc_cache import Background, SlcCache
 
 IDLE = Row(label="idle", values={"power_watts": 1.6, "power_error_watts": 0.001})
@@ -131,6 +132,32 @@ def test_saturation_per_size_and_the_greenest_depth() -> None:
     open_ended = SaturationDepth().answer(Evidence(rows=tuple(tiny)))["saturation_depth_4096"]
     assert open_ended.value is None
     assert open_ended.low == 256
+
+
+def settling(seconds: float) -> Estimate:
+    """A drive of 2 W above idle while awake, 8 ms and 1 mJ a read, awake so long after it."""
+    error = 1e-4
+    rows = [IDLE, row("row 0", iops=125.0, power_watts=1.6 + 2.0 + 0.125, power_error_watts=error)]
+    for pace in PACES:
+        awake = min(pace * (8e-3 + seconds), 1.0)
+        watts = 1.6 + 2.0 * awake + 1e-3 * pace
+        rows.append(row(f"pace {pace:g} 0", iops=pace, power_watts=watts, power_error_watts=error))
+    return SettleTime().answer(Evidence(rows=tuple(rows)))["settle_joules"]
+
+
+@pytest.mark.parametrize("seconds", [0.03, 0.2, 0.7])
+def test_a_read_that_comes_alone_keeps_the_drive_awake(seconds: float) -> None:
+    found = settling(seconds)
+    assert found.value == pytest.approx(2.0 * seconds, rel=0.05)
+    assert holds(found, 2.0 * seconds)
+
+
+def test_a_settle_time_that_is_none_or_too_long_is_bounded() -> None:
+    none, long = settling(0.0), settling(5.0)
+    assert none.value is None
+    assert none.high == pytest.approx(0.0, abs=5e-3)
+    assert long.value is None
+    assert long.low == pytest.approx(2.0 * 0.992, rel=0.05)
 
 
 def reads(label: str, rate: float, **values: float) -> Row:
