@@ -21,6 +21,7 @@ from iojoule.model.evaluate.validity import under
 from iojoule.recommender import durability, explain, pareto
 from iojoule.recommender.candidates import build_candidates, demand_of
 from iojoule.recommender.evaluate import (
+    DEMAND,
     Evaluated,
     Judge,
     Judged,
@@ -33,7 +34,7 @@ from iojoule.recommender.explain import Between, attribution, between
 from iojoule.recommender.factors import Year, rates_of
 from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
-from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.request import DEMANDS, WorkloadProfile
 from iojoule.recommender.response import (
     Attribution,
     Counts,
@@ -44,6 +45,7 @@ from iojoule.recommender.response import (
     NotTaken,
     Place,
     Recommendation,
+    Relaxation,
     Row,
     Saving,
 )
@@ -62,7 +64,7 @@ from iojoule.recommender.select import (
     step_rows,
 )
 from iojoule.recommender.sla import Sla
-from iojoule.recommender.space import Candidates, join, knobs
+from iojoule.recommender.space import Candidates, configuration_of, join, knobs
 
 ROWS_SHOWN = 50
 """Rows of the front in an answer; a longer front is thinned evenly."""
@@ -70,6 +72,9 @@ ROWS_SHOWN = 50
 
 KEPT_CANDIDATES = 50_000
 """Most candidates whose evaluation is kept for the next question."""
+
+DEMAND_HALVINGS = 10
+"""The most demand that can be served is sought to a thousandth of what is asked."""
 
 _KEPT: WeakKeyDictionary[Recommender, tuple[object, list[Evaluated]]] = WeakKeyDictionary()
 """The last evaluation of this process: who moves a bound asks again with nothing else changed."""
@@ -291,6 +296,44 @@ class Recommender:
             current, recommended, saving, why, not_taken, endurance, loses, next_runs
         )
 
+    def _relaxations(self, request: _Request, last: _Search) -> list[Relaxation]:
+        """Bounds of which one alone, relaxed, lets something keep all the others."""
+        found = relaxations(last.steps)
+        if DEMAND not in {one.bound for one in found}:
+            found += self._less_demand(request.candidates, last)
+        return sorted(found, key=lambda one: one.by_percent)
+
+    def _less_demand(self, candidates: Candidates, last: _Search) -> list[Relaxation]:
+        """The most of the demand with which something keeps every bound, by bisection.
+
+        With less to do latencies are shorter, too, so no single search tells it.
+        """
+        asked = last.workload.workload
+        limit = last.judge.limits.get(DEMAND)
+        if limit is None or candidates.count > KEPT_CANDIDATES:
+            return []
+        least, most, kept = 0.0, 1.0, None
+        for _ in range(DEMAND_HALVINGS):
+            share = 0.5 * (least + most)
+            less = {name: share * value for name in DEMANDS if (value := getattr(asked, name))}
+            scaled = last.workload.model_copy(update={"workload": asked.model_copy(update=less)})
+            search = self._search(scaled, candidates)
+            if len(search.result.front) and search.steps.now is not None:
+                least, kept = share, search.steps.now.frame
+            else:
+                most = share
+        if kept is None:
+            return []
+        return [
+            Relaxation(
+                bound=DEMAND,
+                limit=limit,
+                needed=least * limit,
+                by_percent=100.0 * (1.0 - least),
+                configuration=configuration_of(kept, 0),
+            )
+        ]
+
     def _respond(
         self,
         request: _Request,
@@ -336,7 +379,7 @@ class Recommender:
             else [],
             preferred_missed=details.shortfalls(place) if recommended is not None else [],
             nearest_misses=[details.miss(index) for index in at.misses],
-            relaxations=relaxations(last.steps) if recommended is None else [],
+            relaxations=self._relaxations(request, last) if recommended is None else [],
             counts=Counts(
                 total=candidates.count,
                 feasible=result.feasible,

@@ -425,7 +425,7 @@ def read_text(path: Path) -> str:
 def with_fields(
     workload: WorkloadProfile, changes: Mapping[str, Any], where: str
 ) -> WorkloadProfile:
-    """The same question with fields replaced.
+    """The same question with fields replaced; of the two units of a demand the last one counts.
 
     Args:
         workload: The question.
@@ -449,10 +449,14 @@ def with_fields(
                 raise InputError(f"{where}: {dotted}: {section} has no fields", field=dotted)
             place = inner
         place[name] = value
+        if dotted in DEMAND_FIELDS and value is not None:  # a demand is stated once, the last time
+            other = DEMAND_FIELDS[1 - DEMAND_FIELDS.index(dotted)]
+            place.pop(other.rpartition(".")[2], None)
     return parse_workload(data, where)
 
 
 DEMANDS = ("demand_bytes_per_second", "demand_operations_per_second")
+DEMAND_FIELDS = tuple(f"workload.{name}" for name in DEMANDS)
 
 
 class Loop(StrEnum):

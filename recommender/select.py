@@ -603,7 +603,7 @@ def relaxations(steps: Steps) -> list[Relaxation]:
                 configuration=configuration_of(near.frame, 0),
             )
         )
-    return sorted(found, key=lambda one: one.by_percent)
+    return found
 
 
 def race_or_pace_notes(profile: DeviceProfile, judged: Judged, row: int) -> list[str]:

@@ -49,6 +49,8 @@ missing_packages() {
     # What the service keeps is tested in PostgreSQL too.
     set -- /usr/lib/postgresql/*/bin/initdb
     [ -x "$1" ] || echo postgresql
+    # The settings that are printed for it are held against the server itself.
+    [ -x /usr/sbin/mariadbd ] || echo mariadb-server-core
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
     # The lines of the documents that ask the service.
     command -v curl >/dev/null || echo curl

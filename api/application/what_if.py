@@ -11,6 +11,7 @@ from iojoule import __version__
 from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.api.application.recommend import stated_value
 from iojoule.api.application.what_if_response import WhatIfAnswer
+from iojoule.api.reports.what_if import verdict
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section
@@ -90,7 +91,9 @@ def what_if(
     """
     found = Answerer(base, named, simulating).ask(changes)
     fields = {name: getattr(found, name) for name in Outcome.model_fields}
-    return WhatIfAnswer.model_construct(**fields, iojoule_version=__version__)
+    return WhatIfAnswer.model_construct(
+        **fields, summary=verdict(found), iojoule_version=__version__
+    )
 
 
 def stated_changes(said: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from iojoule.recommender.what_if.outcome import Outcome
 
 
 class WhatIfAnswer(Outcome):
-    """An outcome and the version of iojoule that computed it."""
+    """An outcome, what it is in words, and the version of iojoule that computed it."""
 
+    summary: str = ""
     iojoule_version: str = __version__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -301,25 +302,27 @@ def parts(found: Outcome) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
     from iojoule.api.reports import what_if as words  # its thresholds need numpy
 
-    yield words.title(found)
+    columns = console.columns()
+    yield from textwrap.wrap(words.verdict(found), columns)
     yield ""
     for name, side in (("as it is", found.base), ("changed", found.changed)):
         yield f"{name + ':':10}{words.recommended(side)}"
-    yield from words.knobs(found)
     if found.differences:
         yield ""
         yield console.table_of(words.differences(found))
-    yield from words.misses(found.changed)
+    for miss in words.misses(found.changed):
+        yield from textwrap.wrap(miss, columns, subsequent_indent="  ")
     saved = "; ".join(words.saving(side) for side in (found.base, found.changed))
     yield f"Saving against today's configuration: {saved}"
     if found.changed.cap is not None:
         yield ""
         asked, *told = words.cap(found.changed.cap)
-        yield asked
+        yield from textwrap.wrap(asked, columns, subsequent_indent="  ")
         yield from (f"  {line}" for line in told)
     if found.notes:
         yield ""
-        yield from (f"- {note}" for note in found.notes)
+        for note in found.notes:
+            yield from textwrap.wrap(note, columns, initial_indent="- ", subsequent_indent="  ")
 
 
 def emit_csv(found: Outcome) -> None:

@@ -116,7 +116,7 @@ PageCacheOption = Annotated[
 ReadAheadOption = Annotated[
     str | None,
     typer.Option(
-        metavar="SIZE", help="With --page-cache: read_ahead_kb of the drive. [default: 128KiB]"
+        metavar="SIZE", help="With --page-cache: read_ahead_kb of the drive, else 128KiB."
     ),
 ]
 

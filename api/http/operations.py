@@ -66,6 +66,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("POST", "/recommend"): _COMPUTE,
     ("POST", "/predict"): _COMPUTE,
     ("POST", "/what-if"): _COMPUTE,
+    ("POST", "/fleet"): _COMPUTE,
     ("POST", "/fleet/plan"): _COMPUTE,
     ("POST", "/fleet/frontier"): _COMPUTE,
     ("POST", "/workloads"): _COMPUTE,

@@ -12,7 +12,10 @@ from iojoule.api.reports.document import Block, Document, Picture, Points, Secti
 from iojoule.api.reports.quantities import digits, quantity
 from iojoule.api.reports.recommendation import answer, question, versions
 from iojoule.api.reports.report_file import Asked
+from iojoule.api.reports.sentences import short
+from iojoule.api.reports.summary import summarise
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.recommender.request import Scope
 from iojoule.recommender.response import Estimate
 from iojoule.recommender.what_if.compare import weaker
 from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side
@@ -40,6 +43,54 @@ def title(found: Outcome) -> str:
     """What was asked."""
     said = ", ".join(f"{name} = {value}" for name, value in found.changes.items())
     return f"{found.base.answer.workload} on {found.base.answer.model_name}: what if {said}?"
+
+
+_WHO = {
+    Scope.DEVICE: "the drives",
+    Scope.DEVICE_CPU: "drives and CPU",
+    Scope.SYSTEM: "the whole system",
+}
+
+
+def verdict(found: Outcome) -> str:
+    """What the changes bring, in a sentence or three."""
+    asked = f"With {', '.join(f'{name} = {value}' for name, value in found.changes.items())}"
+    base, changed = found.base, found.changed
+    if not changed.feasible:
+        nothing = summarise(changed.answer)
+        told = [asked, nothing.sentence[0].lower() + nothing.sentence[1:]]
+        if not base.feasible:
+            told.append("That is so already as things are.")
+        return " ".join([*told, nothing.would_change or ""]).strip()
+    if changed.cap is not None:
+        told = [f"{asked} {changed.cap.reason}."]
+    else:
+        holds = "Demand and SLA hold" + ("." if base.feasible else ", which they do not today.")
+        told = [f"{asked} {_power_moved(found)}.", holds]
+    return " ".join([*told, *knobs(found)])
+
+
+def _power_moved(found: Outcome) -> str:
+    moved = {each.quantity: each for each in found.differences}
+    power = moved.get("power_watts") or moved.get("device_power_watts")
+    if power is None:
+        return "nobody knows what the drives would draw"
+    who = _WHO[found.compared_scope]
+    change = power.change
+    if change.value == change.low == change.high == 0.0:
+        return f"{who} draw what they draw today"
+    way = "more" if change.value > 0 else "less"
+    ends = sorted((abs(change.low), abs(change.high))) if change.low * change.high > 0 else None
+    amount = quantity("watts", abs(change.value), *(ends or ()))
+    said = f"{who} draw {amount} {way} ({power.change_percent:+.3g} %)"
+    if ends is None:
+        span = quantity("watts", change.value, change.low, change.high)
+        said = f"{who} may draw as much as today: {span}, not sure"
+    cost = moved.get("cost_per_year")
+    if cost is not None and cost.certain:
+        currency = found.base.answer.factors.currency
+        said += f", {digits(abs(cost.change.value))} {currency} a year {way}"
+    return said
 
 
 def differences(found: Outcome) -> Table:
@@ -78,14 +129,14 @@ def knobs(found: Outcome) -> Iterator[str]:
     if one is None or other is None:
         return
     if not found.knobs:
-        yield "The same configuration is recommended."
+        yield "The configuration stays."
         return
     moved = (
         f"{name.replace('_', ' ')} {knob(one.configuration, name)} → "
         f"{knob(other.configuration, name)}"
         for name in found.knobs
     )
-    yield f"Set otherwise: {', '.join(moved)}"
+    yield f"Set otherwise: {', '.join(moved)}."
 
 
 def saving(side: Side) -> str:
@@ -100,10 +151,8 @@ def saving(side: Side) -> str:
 def misses(side: Side) -> Iterator[str]:
     """What comes nearest where nothing meets the SLA."""
     for miss in side.answer.nearest_misses[:3]:
-        missed = ", ".join(
-            f"{one.bound} by {digits(one.missed_by_percent)} %" for one in miss.shortfalls
-        )
-        yield f"Nearest miss: {setting(miss.row.configuration)} misses {missed}"
+        missed = "; ".join(map(short, miss.shortfalls))
+        yield f"Nearest miss: {setting(miss.row.configuration)}: {missed}"
 
 
 def cap(stated: CapWhile) -> Iterator[str]:

@@ -17,6 +17,7 @@ from iojoule.recommender.request import (
     load_workload,
     parse_seconds,
     parse_workload,
+    with_fields,
 )
 from iojoule.recommender.sla import Sla, confidence_scale
 
@@ -188,3 +189,12 @@ def test_no_time_and_no_requests_are_refused_with_the_remedy(name: str, nothing:
     with pytest.raises(InputError, match="leave it out") as refused:
         parse_workload({"workload": {"operation": "write"}, name: nothing})
     assert refused.value.field == name
+
+
+def test_of_two_units_of_a_demand_the_last_one_counts() -> None:
+    stated = parse_workload({"workload": READ | {"demand_operations_per_second": 1000.0}})
+    by_bytes = with_fields(stated, {"workload.demand_bytes_per_second": 5e6}, "--set")
+    assert by_bytes.workload.demand_bytes_per_second == 5e6
+    assert by_bytes.workload.demand_operations_per_second is None
+    again = with_fields(by_bytes, {"workload.demand_operations_per_second": 10.0}, "--set")
+    assert again.workload.demand_bytes_per_second is None

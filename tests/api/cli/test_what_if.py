@@ -12,9 +12,9 @@ import pytest
 
 from iojoule.api.application import what_if as what_ifs
 from iojoule.api.application.profiles import profile_of
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.cli.app import run
 from iojoule.recommender.request import load_workload
-from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.what_if.sweep import Record
 from iojoule.sim.workers import Pool, open_pool
@@ -26,11 +26,10 @@ BASE = ["--device", "samsung-980-pro-1tb", "--workload", KV]
 
 def test_a_change_needs_no_name_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["what-if", *BASE, "-c", "growth=1.2", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    told.pop("iojoule_version")
-    outcome = Outcome.model_validate(told)
+    outcome = WhatIfAnswer.model_validate_json(capsys.readouterr().out)
     assert outcome.changes == {"growth": 1.2}
     assert outcome.changed.totals is not None
+    assert outcome.summary.startswith("With growth = 1.2 drives and CPU draw")
 
 
 def test_the_table_shows_both_sides_and_what_keeps_a_cap(

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.api.page.test_page import answered, first_question, link
+from tests.api.page.test_page import ROOT, answered, first_question, link
 
 
 def paste(page: Page, label: str, text: str) -> None:
@@ -64,6 +64,17 @@ def test_a_rejected_cell_says_why_and_the_old_plan_is_gone(page: Page) -> None:
     plan(page)
     expect(count).to_have_attribute("aria-invalid", "true")
     expect(page.get_by_role("heading", name="Who does what")).to_have_count(0)
+
+
+def test_a_fleet_file_of_the_command_line_is_opened(page: Page, tmp_path: Path) -> None:
+    page.goto("/ui/fleet")
+    page.get_by_label("Open a fleet file").set_input_files(ROOT / "examples/fleet.toml")
+    expect(page.get_by_label("Power domains, row 3, Name", exact=True)).to_have_value("rack-2")
+    expect(page.get_by_label("Drives, row 1, Drives", exact=True)).to_have_value("160")
+    other = tmp_path / "other.toml"
+    other.write_text('[[class]]\nname = "a"\nworkload = "/etc/hostname"\n')
+    page.get_by_label("Open a fleet file").set_input_files(other)
+    expect(page.get_by_role("alert")).to_contain_text("other.toml")
 
 
 def test_a_fleet_that_cannot_be_read_is_said(page: Page) -> None:

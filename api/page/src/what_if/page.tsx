@@ -194,6 +194,9 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
 function Outcome({ found }: { found: WhatIfAnswer }) {
   return (
     <>
+      <section class="headline" aria-label="Verdict">
+        <p>{found.summary}</p>
+      </section>
       <div class="sides">
         <Side title="Now" side={found.base} />
         <Side title="Then" side={found.changed} />
