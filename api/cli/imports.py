@@ -48,7 +48,7 @@ def fio(
     set_: SetOption = None,
     keep_going: Annotated[bool, typer.Option("--keep-going", hidden=True)] = False,
 ) -> None:
-    """Import results of fio 2 and 3: JSON, json+ or terse, one or several runs a file.
+    """Import results of fio 2 and 3: JSON, json+, terse or normal, one or several runs a file.
 
     What is not fio's or cannot be read is left out and counted. Folders, hosts, drives and pauses
     of more than 6 h part the runs into sessions.

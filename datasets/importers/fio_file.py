@@ -2,7 +2,7 @@
 
 fio prints notes before the JSON; a file may hold several runs; with `--status-interval` a run
 writes one cumulative document after the other, of which the last is the whole run; versions
-before 3 count in microseconds. Terse lines are read into the same documents (`fio_text`).
+before 3 count in microseconds. Text is read into the same documents (`fio_text`).
 
 Several jobs are added up: rates add, means are weighted by completed requests. Percentiles of
 several jobs exist only where every job has its histogram (`bins`, json+): histograms add exactly,
@@ -24,7 +24,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.errors import DataQualityError, InputError
-from iojoule.datasets.importers.fio_text import TERSE, printed_options, terse_document
+from iojoule.datasets.importers.fio_text import (
+    NORMAL,
+    TERSE,
+    normal_documents,
+    printed_options,
+    terse_document,
+)
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import Count, NonNegative
 
@@ -223,17 +229,23 @@ def load_runs(file: Found) -> list[FioFile]:
         InputError: It is empty, not text, or not fio's.
     """
     text = _text(file.path)
+    listed: list[FioFile] = []
     if _MARK not in text and TERSE.search(text):
         document = terse_document(text, str(file.path))
         run = _validate(file.path, document)
         return [FioFile(file.path, file.name, file.series, run, (), options=printed_options(text))]
+    if _MARK not in text and NORMAL.search(text):
+        for number, (document, options) in enumerate(normal_documents(text, str(file.path)), 1):
+            name = file.name if number == 1 else f"{file.name}#{number}"
+            run = _validate(file.path, document)
+            listed.append(FioFile(file.path, name, file.series, run, (), options=options))
+        return listed
     hosts: dict[str | None, list[FioRun]] = {}
     for document in _documents(file.path, text):
         for host, own in _by_host(file.path, document):
             hosts.setdefault(host, []).append(_validate(file.path, own))
     begin = _RUN.search(text)
     options = printed_options(text[: begin.start()] if begin else text)
-    listed: list[FioFile] = []
     for host, runs in hosts.items():
         for several in _cumulative(runs):
             name = file.name if not listed else f"{file.name}#{len(listed) + 1}"
@@ -266,7 +278,7 @@ def _could_be_fio(path: Path) -> bool:
 
 
 def holds_fio(path: Path) -> bool:
-    """Whether a file looks like output of fio: its JSON or its terse lines, not source code."""
+    """Whether a file looks like output of fio: JSON, terse lines or normal, not source code."""
     if _SOURCE_CODE.fullmatch(path.suffix):
         return False
     try:
@@ -276,7 +288,8 @@ def holds_fio(path: Path) -> bool:
         return False
     if _MARK.encode() in head:
         return True
-    return b"%=" in head and TERSE.search(head.decode(errors="replace")) is not None
+    text = head.decode(errors="replace") if b"%=" in head or b"(groupid=" in head else ""
+    return TERSE.search(text) is not None or NORMAL.search(text) is not None
 
 
 def _documents(path: Path, text: str) -> list[Any]:

@@ -18,7 +18,7 @@ from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.importers.fio_file import FioFile, FioJob, Stats, direction_stats, together
 from iojoule.datasets.importers.fio_options import JobSetup, job_setup
 from iojoule.datasets.importers.fio_text import named_options
-from iojoule.datasets.littles_law import WARN_ABOVE
+from iojoule.datasets.littles_law import FAIL_ABOVE, WARN_ABOVE
 
 DIRECTIONS = ("read", "write", "mixed")
 
@@ -125,7 +125,12 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
             )
         options = options_of(file, job)
         stats = _stats(job, where)
-        setup = job_setup(options, where) if options else unrecorded_setup(file, stats, where)
+        if "rw" not in options and not recorded_options(file, job):
+            setup = unrecorded_setup(file, job.jobname, stats, where)
+        elif recorded_options(file, job):
+            setup = job_setup(options, where)
+        else:
+            setup = _printed_setup(file, options, stats, where)
         alone = Entry(job, options, setup, 1, stats, where)
         clones = _clones(job, setup, families[family(job)], where)
         merged = _jobs_merged(alone, clones)
@@ -146,6 +151,12 @@ def _stats(job: FioJob, where: str) -> dict[str, Stats]:
     }
     if "mixed" in stats and len(stats) > 1:  # unified_rw_reporting=both
         del stats["mixed"]
+    if not stats and "write" not in job.model_fields_set:
+        raise InputError(
+            f"{where}: has no section `write`, which every fio writes: a modified fio wrote this, "
+            "and what it renamed is not known; run the released fio",
+            field="written by a modified fio",
+        )
     if not stats or not any(item.runtime_seconds and item.iops for item in stats.values()):
         raise DataQualityError(
             f"{where}: no request completed in a measurable time (runtime 0); run it for longer",
@@ -154,26 +165,63 @@ def _stats(job: FioJob, where: str) -> dict[str, Stats]:
     return stats
 
 
-def unrecorded_setup(file: FioFile, stats: Mapping[str, Stats], where: str) -> JobSetup:
+def _printed_setup(
+    file: FioFile, options: Mapping[str, str], stats: Mapping[str, Stats], where: str
+) -> JobSetup:
+    """What fio printed of a job, which leaves out its mix and whether it bypassed the page cache.
+
+    Where fio counted the requests of the drives, they tell: a cache keeps most of them away.
+    """
+    options = {"rwmixread": _read_percent(stats), **options}
+    setup = job_setup({**options, "direct": "1"}, where)
+    disks = file.run.disk_util
+    served = sum(d.read_ios + d.write_ios + d.read_merges + d.write_merges for d in disks)
+    asked = sum(job.read.total_ios + job.write.total_ios for job in file.run.jobs)
+    cached = bool(disks) and served < _CACHED_BELOW * asked
+    note = (
+        f"direct is not recorded, and the drives served {served} of {asked} requests: the page "
+        "cache took part"
+        if cached
+        else "direct is not recorded, and taken for 1"
+    )
+    return replace(setup, buffered=cached, notes=(*setup.notes, note))
+
+
+def _read_percent(stats: Mapping[str, Stats]) -> str:
+    """Share of reads among the requests that were made; half of them where fio unified both."""
+    if not {"read", "write"} <= stats.keys():
+        return "50"
+    share = stats["read"].iops / sum(stats[name].iops for name in ("read", "write"))
+    return f"{100 * share:.0f}"
+
+
+_CACHED_BELOW = 0.5
+"""Share of the requests that drives serve at least without a page cache: fio counts theirs every
+quarter of a second, and the kernel merges small ones, which are counted too."""
+
+
+def unrecorded_setup(
+    file: FioFile, jobname: str, stats: Mapping[str, Stats], where: str
+) -> JobSetup:
     """What a job was asked to do, where neither the file nor the caller has its options.
 
-    A file of bench-fio says mode, depth and jobs in its name. Otherwise the requests have the size
-    that they had in the mean, and as many were in flight as Little's law finds.
+    A file of bench-fio says mode, depth and jobs in its name, normal output the jobs. Otherwise
+    the requests have their mean size, and as many were in flight as Little's law finds.
 
     Raises:
         InputError: The order of the addresses is not known, or no whole number of requests.
     """
     name = file.path.name
-    options = dict(named_options(name))
+    options = {**named_options(name), **file.options.get(jobname, {})}
     total = together(list(stats.values()))
     size = round(total.bytes_per_second / total.iops)
     # rates of terse output are whole KiB/s
     size = round(size / 512) * 512 if abs(size / 512 - round(size / 512)) < 0.01 * size / 512 else 0
-    words = name.lower()
+    words = f"{name} {jobname}".lower()
     if "rw" not in options and not re.search("rand|seq", words):
         raise InputError(
             f"{where}: this output ({file.run.version}) does not record the job's options, and "
-            "neither the text before it nor the file's name says whether it is random or "
+            "neither the text before it nor the name of file or job says whether it is random or "
             "sequential; write JSON (--output-format=json+), name the file as bench-fio does "
             "(randread-DEPTH-JOBS), or import a table with a column map",
             field="options not recorded",
@@ -190,15 +238,12 @@ def unrecorded_setup(file: FioFile, stats: Mapping[str, Stats], where: str) -> J
             raise InputError(
                 f"{where}: neither depth nor latency is recorded", field="options not recorded"
             )
-        in_flight = total.iops * total.mean_ns * 1e-9
+        in_flight = total.iops * total.mean_ns * 1e-9 / int(options.get("numjobs", 1))
         options["iodepth"] = str(max(1, round(in_flight)))
-        notes.append(f"{in_flight:.2f} requests in flight by Little's law, taken for the depth")
-    share = stats["read"].iops / total.iops if {"read", "write"} <= stats.keys() else 0.5
-    options |= {
-        "rw": mode,
-        "bs": str(size),
-        "rwmixread": options.get("rwmixread") or f"{100 * share:.0f}",
-    }
+        notes.append(
+            f"{in_flight:.2f} requests of a job in flight by Little's law, taken for the depth"
+        )
+    options = {"rwmixread": _read_percent(stats), **options, "rw": mode, "bs": str(size)}
     known = job_setup(options | {"ioengine": "libaio", "direct": "1"}, where)
     unknown = ("engine", "completion", "submission_polling", "scheduler")
     fields = {name: value for name, value in known.fields.items() if name not in unknown}
@@ -232,7 +277,7 @@ def _jobs_merged(entry: Entry, clones: int) -> dict[str, int] | None:
     runtime = _runtime_ms(job)
     ratio = job.job_runtime / runtime if job.job_runtime and runtime else float(clones)
     foreign = "mixed" not in (operation, *stats) and bool(stats.keys() - {operation})
-    if not foreign and ratio <= 1.4 * clones:
+    if not foreign and (ratio <= 1.4 * clones or _as_asked(entry, clones)):
         return None
     number, jobs = round(ratio), {}
     size, depth = entry.setup.fields["request_bytes"], entry.setup.fields["queue_depth"]
@@ -256,6 +301,16 @@ def _jobs_merged(entry: Entry, clones: int) -> dict[str, int] | None:
             field="group_reporting merged different jobs",
         )
     return jobs
+
+
+def _as_asked(entry: Entry, clones: int) -> bool:
+    """Whether Little's law finds as many requests in flight as the options say.
+
+    fio's `job_runtime` runs on while a job waits for others or for commands of its zones.
+    """
+    total, depth = entry.total, entry.setup.fields["queue_depth"]
+    in_flight = total.iops * (total.mean_ns or 0.0) * 1e-9
+    return not entry.setup.held_back and abs(in_flight / (clones * depth) - 1) <= FAIL_ABOVE
 
 
 def _unmerged(entry: Entry, jobs: Mapping[str, int]) -> list[Entry]:
@@ -286,8 +341,12 @@ def _reason(error: int) -> str:
 
 def options_of(file: FioFile, job: FioJob) -> dict[str, str]:
     """The options of a job, the global ones included."""
-    recorded = {**file.run.global_options, **job.options}
-    return recorded or dict(file.options.get(job.jobname, {}))
+    return recorded_options(file, job) or dict(file.options.get(job.jobname, {}))
+
+
+def recorded_options(file: FioFile, job: FioJob) -> dict[str, str]:
+    """Those that the document states."""
+    return {**file.run.global_options, **job.options}
 
 
 def family(job: FioJob) -> tuple[object, ...]:

@@ -33,6 +33,48 @@ def test_a_wrong_depth_is_refused_with_job_ratio_and_causes(tmp_path: Path) -> N
     assert "think time" in message
 
 
+def test_without_strict_a_wrong_depth_is_doubtful(tmp_path: Path) -> None:
+    found = only(import_fio([changed(tmp_path, "clones", at_depth("8"))]))
+    assert found.judgement.verdict_reasons == "littles_law"
+    assert found.observations.iops == only(import_fio([RUNS / "clones.json"])).observations.iops
+
+
+def test_merged_jobs_that_ended_apart_explain_littles_law(tmp_path: Path) -> None:
+    def end_apart(run: Document) -> None:
+        job = run["jobs"][0]
+        job["job_runtime"] = round(2.4 * job["read"]["runtime"])
+        job["read"]["iops"] *= 2.4 / 3
+
+    found = only(import_fio([changed(tmp_path, "phases", lambda run: lone(run, end_apart))]))
+    assert found.configuration.jobs == 3
+    assert found.judgement.verdict_reasons == "partial_overlap"
+
+
+def lone(run: Document, change: Callable[[Document], None]) -> None:
+    del run["jobs"][1:]
+    change(run)
+
+
+def test_a_clock_that_ran_on_is_no_sign_of_merged_jobs(tmp_path: Path) -> None:
+    def wait(run: Document) -> None:
+        run["jobs"][0]["job_runtime"] *= 2
+
+    found = only(import_fio([changed(tmp_path, "phases", lambda run: lone(run, wait))]))
+    assert found.configuration.jobs == 3
+    assert found.judgement.verdict_reasons is None
+
+
+def test_sections_of_a_modified_fio_are_not_guessed(tmp_path: Path) -> None:
+    def rename(run: Document) -> None:
+        run["jobs"][0]["finish"] = run["jobs"][0].pop("read")
+        run["jobs"][0].pop("write")
+
+    path = changed(tmp_path, "phases", lambda run: lone(run, rename))
+    with pytest.raises(InputError) as caught:
+        import_fio([path])
+    assert caught.value.field == "written by a modified fio"
+
+
 def test_a_small_distance_is_a_warning(tmp_path: Path) -> None:
     def faster(run: Document) -> None:
         run["jobs"][0]["read"]["iops"] *= 1.08
@@ -92,6 +134,7 @@ def stop(run: Document) -> None:
 
 def merge_others(run: Document) -> None:
     run["jobs"][0]["job_runtime"] *= 2
+    run["jobs"][0]["read"]["iops"] *= 1.5
 
 
 def trim(run: Document) -> None:
