@@ -215,7 +215,7 @@ def _import_run(
     rows = []
     for part in parts:
         members = entries(file, part)
-        row, remarks = measurement(file, members, len(parts) == 1)
+        row, remarks = measurement(file, members, len(parts) == 1, strict=True)
         notes += remarks
         row |= _conditions(run, record, records, row, notes)
         if len(parts) == 1:
