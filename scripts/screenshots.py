@@ -32,8 +32,8 @@ INFEASIBLE = json.dumps(
 PLACES = {
     "first": "/ui/",
     "recommend": "/ui/",
+    "what-if": "/ui/what-if",  # of the question before it
     "infeasible": f"/ui/?{urlencode({'device': 'samsung-980-pro-1tb', 'profile': INFEASIBLE})}",
-    "what-if": "/ui/what-if",
     "fleet": "/ui/fleet",
     "drives": "/ui/drives",
     "compare": "/ui/drives?compare=samsung-980-pro-1tb,wd-zn540",
@@ -76,7 +76,9 @@ def prepare(page: Page, name: str) -> None:
     elif name in ("recommend", "report"):
         page.get_by_role("button", name="Recommend", exact=True).click()
         page.locator("#headline").wait_for()
-    if name == "infeasible":
+    if name == "what-if":
+        page.get_by_label("Verdict").wait_for()
+    elif name == "infeasible":
         page.locator(".headline.infeasible").wait_for()
     if name == "power-law":
         page.locator("#power-law").evaluate("(heading) => heading.scrollIntoView()")

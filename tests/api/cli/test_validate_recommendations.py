@@ -32,7 +32,7 @@ def test_questions_are_judged_and_truth_is_kept(
     assert code == (0 if kept and small and little else DIFFERENT)
     truth = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     poisson = told["outcomes"][0]["arrivals"] == "poisson"
-    assert len(truth) == 4 + poisson
+    assert len(truth) >= 4 + poisson
     assert run(asked) == code
     assert "break the SLA" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == truth

@@ -12,6 +12,8 @@ interface SliderProps {
   log?: boolean;
   /** Without it the bound can be taken away. */
   always?: boolean;
+  /** What stands there while it is switched off. */
+  off?: string;
   onChange: (value: number | null) => void;
 }
 
@@ -48,7 +50,7 @@ export function Slider(props: SliderProps) {
           )
         }
       />
-      <output for={id}>{value === null ? "any" : show(value)}</output>
+      <output for={id}>{value === null ? (props.off ?? "any") : show(value)}</output>
     </div>
   );
 }

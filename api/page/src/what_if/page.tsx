@@ -128,6 +128,7 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
             <Slider
               log
               label="p99 latency at most"
+              off="as now"
               low={2e4}
               high={1e8}
               start={slaOf(question.profile).latency_p99_ns_max ?? 2e6}
@@ -214,9 +215,15 @@ function Outcome({ found }: { found: WhatIfAnswer }) {
                   {quantity(one.changed.value, unit)} <small>{interval(one.changed, unit)}</small>
                 </td>
                 <td>
-                  {one.change_percent > 0 ? "+" : ""}
-                  {quantity(one.change_percent, "%")}{" "}
-                  <small>{one.certain ? "sure" : "may be none"}</small>
+                  {one.change.low === 0 && one.change.high === 0 ? (
+                    "none"
+                  ) : (
+                    <>
+                      {one.change_percent > 0 ? "+" : ""}
+                      {quantity(one.change_percent, "%")}{" "}
+                      <small>{one.certain ? "sure" : "may be none"}</small>
+                    </>
+                  )}
                 </td>
               </tr>
             );
