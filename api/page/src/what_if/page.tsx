@@ -195,7 +195,10 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
 function Outcome({ found }: { found: WhatIfAnswer }) {
   return (
     <>
-      <section class="headline" aria-label="Verdict">
+      <section
+        class={found.changed.feasible ? "headline" : "headline infeasible"}
+        aria-label="Verdict"
+      >
         <p>{found.summary}</p>
       </section>
       <div class="sides">
