@@ -57,7 +57,7 @@ class MeasuredDrive(Section):
 
 
 def read_measured_drive(folder: Path) -> MeasuredDrive | None:
-    """Read the file in a folder of measurements; None where there is none.
+    """Read the file in a folder of measurements; None where there is none, or a profile's.
 
     Raises:
         InputError: It is damaged or of a newer version.
@@ -66,11 +66,17 @@ def read_measured_drive(folder: Path) -> MeasuredDrive | None:
     if not path.is_file():
         return None
     try:
-        return MeasuredDrive.model_validate(json.loads(path.read_bytes()))
+        data = json.loads(path.read_bytes())
+        return None if _is_profile(data) else MeasuredDrive.model_validate(data)
     except ValidationError as error:
         raise InputError(validation_error(error, str(path)).message) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
+
+
+def _is_profile(data: Any) -> bool:
+    """Whether a file that bears the name is a profile, whose name is the user's to choose."""
+    return isinstance(data, dict) and "defaults" in data and "block_bytes" not in data
 
 
 _SCALES = {1: 1e-4, 2: 1e-2}
@@ -97,7 +103,8 @@ def read_identify(path: Path) -> MeasuredDrive:
         if path.name != FILE_NAME:
             raise InputError(f"{path}: a campaign's drive file is called {FILE_NAME}")
         drive = read_measured_drive(path.parent)
-        assert drive is not None, "it has just been read"
+        if drive is None:
+            raise InputError(f"{path}: is a profile; pass what `nvme id-ctrl -o json` printed")
         return drive
     return _drive(data, None, str(path))
 

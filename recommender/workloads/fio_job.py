@@ -302,10 +302,17 @@ def each_fio_job(path: Path, *, cache: PageCache | None = None) -> list[Workload
 def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
     place = f"{where}: [{section.name}]"
     for name, value in section.options.items():
-        if "${" in value or ("$" in value and name in MAPPED):
+        if "$" in value and name in MAPPED - {"filename"}:
             raise InputError(
                 f"{place}: {name}={value} holds a variable; write its value instead", field=name
             )
+    options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
+    # a size that every mode accepts, only to learn the share of reads
+    try:
+        mode = job_setup(options | {"bs": "4k"}, place).fields
+    except InputError as error:
+        way = f"{error.message}; {_way_on(section.options.get('ioengine', ''))}"
+        raise InputError(way, field=error.field) from None
     direct = section.options.get("direct")
     asked = direct == "0" or section.options.get("buffered", "0") not in ("0", "")
     if asked and cache is None:
@@ -316,15 +323,15 @@ def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
             "the application bypasses the cache",
             field="direct",
         )
-    options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
-    # a size that every mode accepts, only to learn the share of reads
-    try:
-        mode = job_setup(options | {"bs": "4k"}, place).fields
-    except InputError as error:
-        raise InputError(f"{error.message}; otherwise {WATCH}", field=error.field) from None
     shares = {"read": 1.0, "write": 0.0}
     reads = shares.get(mode["operation"], mode.get("read_fraction", 0.5))
     size = one_size(section.options, reads, place)
+    if size.mean_bytes % BLOCK_BYTES:
+        raise InputError(
+            f"{place}: requests of {size.mean_bytes} bytes are no whole blocks of {BLOCK_BYTES}; "
+            "where each block carries metadata, write bs without it",
+            field="bs",
+        )
     setup = job_setup(options | {"bs": str(size.mean_bytes)}, place)
     if setup.buffered and cache is not None:
         setup = reaches_drive(setup, section.options, cache, place)
@@ -333,6 +340,21 @@ def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
         way = f"to know what reaches the drive, say --page-cache, or {WATCH}"
         setup = replace(setup, notes=(*setup.notes, way))
     return _Job(section, setup, size)
+
+
+_NO_DRIVE = frozenset(["cpuio", "null", "cpp_null", "net", "netsplice", "rdma", "exec"])
+_ELSEWHERE = frozenset(
+    ["rbd", "rados", "http", "nfs", "gfapi", "libiscsi", "nbd", "dfs"]
+)
+
+
+def _way_on(engine: str) -> str:
+    """What to do where the job cannot be converted, by fio's engine."""
+    if engine in _NO_DRIVE:
+        return "it moves no data of a drive: take another job with --job"
+    if engine in _ELSEWHERE:
+        return f"its drives are those of other hosts: on these, {WATCH}"
+    return f"otherwise {WATCH}"
 
 
 def _differing(jobs: Sequence[_Job]) -> tuple[str, str, list[str]] | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.measured_drive import read_identify
+from iojoule.datasets.measured_drive import measured_drive, read_identify
 
 NEW = {
     "max_power": 2500,
@@ -76,6 +76,14 @@ def test_a_campaigns_folder_is_read_as_it_is(tmp_path: Path) -> None:
     kept = {"schema_version": 1, "model": "Kept", "capacity_bytes": 1000, "block_bytes": 512}
     path = write(tmp_path / "drive.json", kept)
     assert read_identify(tmp_path).model == read_identify(path).model == "Kept"
+
+
+def test_a_profile_of_that_name_is_no_campaigns_drive(tmp_path: Path) -> None:
+    profile = {"schema_version": 7, "defaults": {}, "device": "x", "capacity_bytes": 1000}
+    path = write(tmp_path / "drive.json", profile)
+    assert measured_drive([tmp_path / "dataset.parquet"]) is None
+    with pytest.raises(InputError, match="is a profile"):
+        read_identify(path)
 
 
 @pytest.mark.parametrize(

@@ -218,3 +218,27 @@ def test_a_comment_ends_a_line_as_in_fio(tmp_path: Path) -> None:
     job = from_fio_job(write(tmp_path, "[a]\ndirect=1\nnumjobs=4\t; threads\nbs=8k # size\n"))
     assert job.current.jobs == 4
     assert job.workload.useful_request_bytes == 8192
+
+
+@pytest.mark.parametrize(
+    ("lines", "field", "way"),
+    [
+        ("ioengine=null", "ioengine", "--job"),
+        ("ioengine=rbd", "ioengine", "other hosts"),
+        ("ioengine=falloc\ndirect=0", "ioengine", "observe"),
+        ("bs=${SIZE}", "bs", "write its value"),
+        ("bs=4160", "bs", "metadata"),
+    ],
+)
+def test_what_cannot_be_converted_says_why_and_what_instead(
+    lines: str, field: str, way: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as caught:
+        from_fio_job(write(tmp_path, f"[a]\nioengine=libaio\ndirect=1\n{lines}\n"))
+    assert caught.value.field == field
+    assert way in caught.value.message
+
+
+def test_a_variable_in_what_is_not_converted_is_no_obstacle(tmp_path: Path) -> None:
+    text = "[a]\nioengine=libaio\ndirect=1\ndirectory=${DIR}\nfilename=${DEV}\n"
+    assert from_fio_job(write(tmp_path, text)).current.engine == "libaio"
