@@ -343,9 +343,7 @@ def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
 
 
 _NO_DRIVE = frozenset(["cpuio", "null", "cpp_null", "net", "netsplice", "rdma", "exec"])
-_ELSEWHERE = frozenset(
-    ["rbd", "rados", "http", "nfs", "gfapi", "libiscsi", "nbd", "dfs"]
-)
+_ELSEWHERE = frozenset(["rbd", "rados", "http", "nfs", "gfapi", "libiscsi", "nbd", "dfs"])
 
 
 def _way_on(engine: str) -> str:

@@ -1,7 +1,8 @@
 """Counters that hosts and databases keep, as what was seen of a workload.
 
-iostat -x (text, or -o JSON), sar -d, pg_stat_io of PostgreSQL 16 and later (psql --csv or its
-table), answers of Prometheus to query_range of node_exporter's counters, and smartctl -x --json.
+iostat -x (text, or -o JSON), sar -d (or sadf -d, -j), pg_stat_io of PostgreSQL 16 and later (psql
+--csv or its table), answers of Prometheus to query_range of node_exporter's counters, and smartctl
+-x --json.
 None of them tells the order of the addresses, single gaps, or sizes beyond their mean.
 
 A new source is one function from text to `Seen` per drive and one line in `STATISTICS`.
@@ -14,8 +15,9 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.io_summary import IoSource, IoSummary, IoWindow
@@ -91,6 +93,9 @@ def statistics_summary(
     """
     try:
         drives = STATISTICS[source](text, where)
+    except InputError as error:
+        message = error.message if where in error.message else f"{where}: {error.message}"
+        raise InputError(message, field=error.field) from None
     except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{where}: damaged output of {source} ({error})") from None
     working = {each: seen for each, seen in drives.items() if seen.reads + seen.writes > 0}
@@ -117,20 +122,35 @@ def statistics_summary(
 
 # sysstat --------------------------------------------------------------------------------------
 
-_KIB = {"rkB/s": 1024.0, "rMB/s": 1024.0**2, "rsec/s": 512.0, "rd_sec/s": 512.0}
+_BYTES = {
+    ("rkB/s", "wkB/s"): 1024.0,
+    ("rMB/s", "wMB/s"): 1024.0**2,
+    ("rsec/s", "wsec/s"): 512.0,
+    ("rd_sec/s", "wr_sec/s"): 512.0,  # sar before version 11.5
+}
+_HUMAN = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3}
+"""What --human appends, in the kB of its columns."""
 
 
-def _bytes(row: Mapping[str, float], letter: str) -> float:
-    """Bytes a second of one direction, in whichever unit sysstat was asked for."""
-    for column, scale in _KIB.items():
-        name = column if letter == "r" else column.replace("r", "w", 1)
-        if name in row:
-            return row[name] * scale
-    raise ValueError("no column of bytes a second")
+def _cell(text: str) -> float:
+    """A number as sysstat writes it: with the locale's comma, and with units for --human."""
+    text = text.replace(",", ".").removesuffix("%")
+    return float(text[:-1]) * _HUMAN[text[-1]] if text[-1:] in _HUMAN else float(text)
+
+
+def _bytes(row: Mapping[str, float]) -> tuple[float, float]:
+    """Bytes a second of reads and of writes, in whichever unit sysstat was asked for."""
+    for (read, written), scale in _BYTES.items():
+        if read in row:
+            return row[read] * scale, row[written] * scale
+    raise InputError(
+        "no columns of bytes read and written (iostat -s and sar -b leave them out); write it with "
+        "iostat -x -t 10 or sar -d 10 60"
+    )
 
 
 def _add(seen: Seen, row: Mapping[str, float], seconds: float) -> None:
-    read, written = _bytes(row, "r"), _bytes(row, "w")
+    read, written = _bytes(row)
     if "r/s" in row:
         reads, writes = row["r/s"], row["w/s"]
     else:  # sar counts both together
@@ -184,22 +204,12 @@ def parse_iostat(text: str, where: str) -> Drives:
     """Read iostat -x, as text or as JSON."""
     if text.lstrip().startswith("{"):
         (host,) = json.loads(text)["sysstat"]["hosts"]
-        return _put_together(
-            [
-                (
-                    _moment(str(report.get("timestamp", ""))),
-                    {
-                        disk["disk_device"]: {
-                            name: float(value)
-                            for name, value in disk.items()
-                            if name != "disk_device"
-                        }
-                        for disk in report.get("disk", [])
-                    },
-                )
-                for report in host["statistics"]
-            ]
-        )
+        listed = [_json_report(report) for report in host["statistics"]]
+        stamp = host["statistics"][0].get("timestamp") if listed else None
+        if isinstance(stamp, dict) and listed[0][0] is not None:  # sadf -j counts from the first
+            began = listed[0][0] - timedelta(seconds=float(stamp["interval"]))
+            listed.insert(0, (began, {}))
+        return _put_together(listed)
     reports: list[Report] = []
     names: list[str] = []
     moment: datetime | None = None
@@ -211,7 +221,7 @@ def parse_iostat(text: str, where: str) -> Drives:
             names = cells[1:]
             reports.append((moment, {}))
         elif names and len(cells) == len(names) + 1:
-            numbers = [float(cell.replace(",", ".")) for cell in cells[1:]]
+            numbers = [_cell(cell) for cell in cells[1:]]
             reports[-1][1][cells[0]] = dict(zip(names, numbers, strict=True))
         else:
             moment = _moment(line) or moment
@@ -220,30 +230,66 @@ def parse_iostat(text: str, where: str) -> Drives:
     return _put_together(reports)
 
 
+_SADF = {"rkB": "rkB/s", "wkB": "wkB/s", "util-percent": "%util", "disk-device": "disk_device"}
+"""What sadf -j calls otherwise than iostat -o JSON."""
+
+
+def _json_report(report: Mapping[str, Any]) -> Report:
+    stamp = report.get("timestamp", "")
+    if isinstance(stamp, dict):  # sadf -j
+        stamp = f"{stamp['date']}T{stamp['time']}+0000"
+    rows: dict[str, dict[str, float]] = {}
+    for disk in report.get("disk", []):
+        row = {_SADF.get(name, name): value for name, value in disk.items()}
+        device = row.pop("disk_device")
+        rows[device] = {name: float(value) for name, value in row.items()}
+    return _moment(str(stamp)), rows
+
+
 def parse_sar(text: str, where: str) -> Drives:
-    """Read sar -d; reads and writes are told apart by their bytes."""
+    """Read sar -d or sadf -d; reads and writes are told apart by their bytes."""
     reports: list[Report] = [(None, {})]
     names: list[str] = []
     for line in text.splitlines():
-        match = re.match(r"(\d\d:\d\d:\d\d(?: [AP]M)?)\s+(\S+)\s+(.*)", line)
+        if line.count(";") > 4:  # sadf -d
+            _sadf_line(line, reports, names)
+            continue
+        match = re.match(r"(\d\d:\d\d:\d\d(?: [AP]M)?)\s+(.*)", line)
         if match is None:
             continue
         moment = _moment(match[1])
-        if match[2] == "DEV":
-            names = match[3].split()
+        cells = match[2].split()
+        if "DEV" in cells:  # -p writes it last
+            names = cells
             if reports == [(None, {})]:
                 reports = [(moment, {})]
             continue
         if moment != reports[-1][0]:
             reports.append((moment, {}))
-        numbers = [float(cell.replace(",", ".")) for cell in match[3].split()]
-        reports[-1][1][match[2]] = dict(zip(names, numbers, strict=True))
+        row = dict(zip(names, cells, strict=True))
+        device = row.pop("DEV")
+        reports[-1][1][device] = {name: _cell(cell) for name, cell in row.items()}
     if len(reports) < 2:
         raise InputError(f"{where}: no table of devices; write it with sar -d -p 10 60")
     drives = _put_together(reports)
     for seen in drives.values():
         seen.notes.append("sar counts reads and writes together: split as their bytes are")
     return drives
+
+
+def _sadf_line(line: str, reports: list[Report], names: list[str]) -> None:
+    cells = line.split(";")
+    if line.startswith("#"):
+        names[:] = cells
+        return
+    row = dict(zip(names, cells, strict=True))
+    moment = _moment(row["timestamp"].removesuffix(" UTC").replace(" ", "T") + "+0000")
+    if reports == [(None, {})] and moment is not None:
+        reports[0] = (moment - timedelta(seconds=float(row["interval"])), {})
+    if moment != reports[-1][0]:
+        reports.append((moment, {}))
+    numbers = {name: _cell(row[name]) for name in names[4:]}
+    reports[-1][1][row["DEV"]] = numbers
 
 
 # PostgreSQL -----------------------------------------------------------------------------------
@@ -383,7 +429,10 @@ STATISTICS: dict[IoSource, Callable[[str, str], Drives]] = {
 
 _LOOKS_LIKE = {
     IoSource.IOSTAT: re.compile(r'^Device:?\s.*%util\s*$|\{\s*"sysstat"', re.MULTILINE),
-    IoSource.SAR: re.compile(r"^\d\d:\d\d:\d\d( [AP]M)?\s+DEV\s", re.MULTILINE),
+    IoSource.SAR: re.compile(
+        r"^\d\d:\d\d:\d\d( [AP]M)?\s+(DEV\s|.*\sDEV$)|^# hostname;interval;timestamp;DEV;",
+        re.MULTILINE,
+    ),
     IoSource.PG_STAT_IO: re.compile(r"^[^\n]*\bbackend_type\b[^\n]*\bcontext\b", re.MULTILINE),
     IoSource.PROMETHEUS: re.compile(r'"resultType"\s*:\s*"matrix"'),
     IoSource.SMARTCTL: re.compile(r'^\s*\{\s*"json_format_version"'),
