@@ -176,10 +176,10 @@ def _printed_setup(
     setup = job_setup({**options, "direct": "1"}, where)
     disks = file.run.disk_util
     served = sum(d.read_ios + d.write_ios + d.read_merges + d.write_merges for d in disks)
-    asked = sum(job.read.total_ios + job.write.total_ios for job in file.run.jobs)
-    cached = bool(disks) and served < _CACHED_BELOW * asked
+    requested = sum(job.read.total_ios + job.write.total_ios for job in file.run.jobs)
+    cached = bool(disks) and served < _CACHED_BELOW * requested
     note = (
-        f"direct is not recorded, and the drives served {served} of {asked} requests: the page "
+        f"direct is not recorded, and the drives served {served} of {requested} requests: the page "
         "cache took part"
         if cached
         else "direct is not recorded, and taken for 1"

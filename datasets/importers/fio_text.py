@@ -146,21 +146,21 @@ def _normal_job(lines: list[str], where: str) -> tuple[dict[str, Any], dict[str,
     percentiles: dict[str, float] = {}
     unit, issued = 1, None
     for line in lines[1:]:
-        if (found := _RATES.match(line)) is not None:
-            direction = job[found[1]] = _normal_rates(found)
-        elif (found := _PERCENTILES_OF.match(line)) is not None and direction:
-            percentiles, unit = {}, _NANOSECONDS[found[2]]
-            direction.setdefault(f"{found[1]}_ns", {})["percentile"] = percentiles
+        if (match := _RATES.match(line)) is not None:
+            direction = job[match[1]] = _normal_rates(match)
+        elif (match := _PERCENTILES_OF.match(line)) is not None and direction:
+            percentiles, unit = {}, _NANOSECONDS[match[2]]
+            direction.setdefault(f"{match[1]}_ns", {})["percentile"] = percentiles
         elif line.lstrip().startswith("|"):
             for percent, value in _PERCENTILE.findall(line):
                 percentiles[f"{float(percent):.6f}"] = _scaled(value, _DECIMAL) * unit
-        elif (found := _TIMES.match(line)) is not None and direction:
-            mean = _scaled(found[3], _DECIMAL) * _NANOSECONDS[found[2]]
-            direction.setdefault(f"{found[1]}_ns", {})["mean"] = mean
-        elif (found := _CPU.match(line)) is not None:
-            job |= {"usr_cpu": float(found[1]), "sys_cpu": float(found[2]), "ctx": int(found[3])}
-        elif (found := _ISSUED.match(line)) is not None:
-            issued = [int(each) for each in found.groups() if each is not None]
+        elif (match := _TIMES.match(line)) is not None and direction:
+            mean = _scaled(match[3], _DECIMAL) * _NANOSECONDS[match[2]]
+            direction.setdefault(f"{match[1]}_ns", {})["mean"] = mean
+        elif (match := _CPU.match(line)) is not None:
+            job |= {"usr_cpu": float(match[1]), "sys_cpu": float(match[2]), "ctx": int(match[3])}
+        elif (match := _ISSUED.match(line)) is not None:
+            issued = [int(each) for each in match.groups() if each is not None]
             break
     if issued is None and not job["error"]:
         raise DataQualityError(
@@ -173,8 +173,8 @@ def _normal_job(lines: list[str], where: str) -> tuple[dict[str, Any], dict[str,
     return job, counts, int(head[3])
 
 
-def _normal_rates(found: re.Match[str]) -> dict[str, Any]:
-    _, iops, rate, runtime, old_rate, old_iops, old_runtime = found.groups()
+def _normal_rates(match: re.Match[str]) -> dict[str, Any]:
+    _, iops, rate, runtime, old_rate, old_iops, old_runtime = match.groups()
     return {
         "iops": _scaled(iops or old_iops, _DECIMAL),
         "bw_bytes": _scaled(rate or old_rate, _BINARY),
