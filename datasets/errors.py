@@ -95,7 +95,32 @@ def within(place: str) -> Iterator[None]:
         raise type(error)(error.message, field=field) from None
 
 
+FAMILIAR_NAMES = {
+    "bs": "request_bytes",
+    "blocksize": "request_bytes",
+    "block_size": "request_bytes",
+    "iodepth": "queue_depth",
+    "qd": "queue_depth",
+    "numjobs": "jobs",
+    "threads": "jobs",
+    "ioengine": "engine",
+    "rw": "operation",
+    "readwrite": "operation",
+    "rwmixread": "read_fraction",
+    "hipri": "completion",
+    "sqthread_poll": "submission_polling",
+    "ioscheduler": "scheduler",
+    "rate": "demand_bytes_per_second",
+    "rate_iops": "demand_operations_per_second",
+    "thinktime": "think_time_ns",
+    "ps": "power_state",
+}
+"""What fio and its users call a field -> the field."""
+
+
 def close_names(name: str, known: Iterable[str]) -> str:
     """A half-sentence that names what `name` was probably meant to be, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    names = list(known)
+    close = [one for one in (FAMILIAR_NAMES.get(name.lower()),) if one in names]
+    close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.vocabulary import (
     Completion,
     DeviceState,
@@ -389,6 +389,10 @@ def validation_error(error: ValidationError, where: str) -> InputError:
     parts = [str(part) for part in first["loc"] if part not in SECTIONS]
     path = ".".join(part for part in parts if "[" not in part)
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        known = (field for section in SECTIONS.values() for field in section.model_fields)
+        hint = close_names(parts[-1], known) or "; leave it out"
+        return InputError(f"{where}: {path}: unknown field{hint}", field=path)
     if not path and ": " in message:  # raised by a validator that names its field itself
         path, message = message.split(": ", 1)
     value = "" if isinstance(first["input"], dict | BaseModel) else f" (found {first['input']!r})"

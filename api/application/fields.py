@@ -7,7 +7,6 @@ values.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import SECTIONS, AskedConditions, Section, validation_error
 from iojoule.datasets.toml_text import toml_of
@@ -90,9 +89,8 @@ def check_names(names: Sequence[str], where: str, answered: Iterable[str]) -> No
 
 def unknown_field(name: str, where: str) -> InputError:
     """The error that names the fields closest to an unknown one."""
-    close = difflib.get_close_matches(name, FIELDS, n=3)
-    meant = f"did you mean {' or '.join(close)}?" if close else "leave it out"
-    return InputError(f"{where}: unknown field {name!r}; {meant}", field=name)
+    meant = close_names(name, FIELDS) or "; leave it out"
+    return InputError(f"{where}: unknown field {name!r}{meant}", field=name)
 
 
 def field_type(name: str) -> Any:

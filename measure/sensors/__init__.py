@@ -76,6 +76,7 @@ KNOWN: dict[str, str] = {
     "ipmi": "ipmi",
     "drive-power": "drive_power",
     "hwmon": "hwmon",
+    "battery": "battery",
     "shelly": "shelly",
     "tasmota": "tasmota",
     "program": "program",

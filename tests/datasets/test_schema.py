@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import COLUMNS, SECTIONS, from_row, to_row
+from iojoule.datasets.schema import (
+    COLUMNS,
+    SECTIONS,
+    HostSettings,
+    from_row,
+    to_row,
+    validation_error,
+)
 
 ROW: dict[str, Any] = {"operation": "read", "request_bytes": 4096}
 
@@ -68,3 +76,16 @@ def test_littles_ratio_counts_depth_and_jobs() -> None:
     measurement = from_row({**ROW, "queue_depth": 4, "jobs": 2, **seen})
     assert measurement.littles_ratio() == pytest.approx(1.0)
     assert from_row(ROW).littles_ratio() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("bs", "request_bytes"), ("iodepth", "queue_depth"), ("QD", "queue_depth"),
+     ("numjobs", "jobs"), ("ioengine", "engine"), ("queue_deph", "queue_depth")],
+)  # fmt: skip
+def test_names_of_fio_are_answered_with_the_field(name: str, meant: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        HostSettings.model_validate({name: 1})
+    error = validation_error(refused.value, "--set")
+    assert error.field == name
+    assert meant in error.message

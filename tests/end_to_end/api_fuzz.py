@@ -16,7 +16,12 @@ from iojoule.api.problem_document import MEDIA_TYPE
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 
-TYPED = ("Input should be a valid", "Field required", "Extra inputs are not permitted")
+TYPED = (
+    "Input should be a valid",
+    "Field required",
+    "Extra inputs are not permitted",
+    "unknown field",
+)
 """How pydantic speaks of types: what the description lets pass must not be refused so."""
 
 

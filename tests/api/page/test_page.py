@@ -222,6 +222,26 @@ def test_a_fio_job_file_becomes_the_workload(page: Page) -> None:
     expect(page.get_by_label("Demand", exact=True)).to_have_value("30000")
 
 
+def test_a_buffered_job_asks_for_the_page_cache(page: Page, tmp_path: Path) -> None:
+    job = tmp_path / "buffered.fio"
+    job.write_text(
+        "[job]\nrw=randread\ndirect=0\nsize=1g\nfilename=f\ntime_based\nrate_iops=9000\n"
+    )
+    first_question(page)
+    page.get_by_label("From a file").set_input_files(job)
+    expect(page.get_by_role("alert")).to_contain_text("page cache")
+    cache = page.get_by_label("Page cache")
+    for size, expected in (("2GiB", "nothing reaches the drive"), ("much", "not a size")):
+        cache.fill(size)
+        cache.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text(expected)
+    cache.fill("512MiB")
+    cache.press("Enter")
+    expect(page.get_by_text("read from buffered.fio")).to_be_visible()
+    answered(page)
+    assert asked(page)["workload"]["demand_bytes_per_second"] == 4500 * 4096
+
+
 def test_what_is_no_workload_says_why(page: Page, tmp_path: Path) -> None:
     odd = tmp_path / "odd.fio"
     odd.write_text("[job]\nrw=randtrim\nbs=4k\n")

@@ -121,3 +121,53 @@ def test_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_program_that_is_none(text: str) -> None:
     with pytest.raises(SensorError):
         open_sensor(text).probe()
+
+
+@pytest.fixture
+def supplies(tmp_path: Path) -> Path:
+    """A charger, a laptop's battery and that of a mouse."""
+    written = {
+        "AC/type": "Mains", "BAT0/type": "Battery", "BAT0/status": "Discharging",
+        "BAT0/power_now": "8123000", "hidpp_battery_0/type": "Battery",
+        "hidpp_battery_0/scope": "Device",
+    }  # fmt: skip
+    for name, text in written.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{text}\n", encoding="ascii")
+    return tmp_path
+
+
+def test_a_battery_that_discharges_feeds_the_whole_machine(supplies: Path) -> None:
+    sensor = open_sensor(f"battery,root={supplies},every=0.001")
+    (rail,) = sensor.probe().rails
+    assert (rail.scope, rail.kind) == (Scope.SYSTEM, Kind.POWER)
+    sensor.start()
+    assert sensor.read(0.1).values[0, 0] == pytest.approx(8.123)
+    sensor.stop()
+
+
+def test_a_battery_without_power_states_current_and_voltage(supplies: Path) -> None:
+    (supplies / "BAT0/power_now").unlink()
+    (supplies / "BAT0/current_now").write_text("-700000\n", encoding="ascii")
+    (supplies / "BAT0/voltage_now").write_text("12000000\n", encoding="ascii")
+    sensor = open_sensor(f"battery:BAT0,root={supplies},every=0.001")
+    sensor.start()
+    assert sensor.read(0.1).values[0, 0] == pytest.approx(8.4)
+    sensor.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("BAT0/status", "Charging"),
+        ("BAT0/status", "Full"),
+        ("BAT0/type", "UPS"),
+        ("BAT0/power_now", "much"),
+        ("AC/type", "Battery"),
+    ],
+)
+def test_what_a_battery_does_not_tell_is_refused(supplies: Path, name: str, content: str) -> None:
+    (supplies / name).write_text(content, encoding="ascii")
+    with pytest.raises(SensorError):
+        open_sensor(f"battery,root={supplies}").probe()

@@ -1,9 +1,9 @@
 // The workload: a preset, a description, or a file that somebody has.
 import { useState } from "preact/hooks";
-import { explain, postText } from "../api/client";
+import { explain, fieldsOf, postText } from "../api/client";
 import type { Preset, WorkloadProfile } from "../api/types";
 import { quantity, size } from "../format";
-import { Fold, Group, NumberField, Select } from "../parts/field";
+import { Fold, Group, NumberField, Select, TextField } from "../parts/field";
 import { Trouble } from "../parts/loading";
 import { withWorkload } from "./question";
 
@@ -148,21 +148,35 @@ function Description({ profile, onChange }: Pick<FormProps, "profile" | "onChang
 function Upload({ onChange }: { onChange: (profile: WorkloadProfile) => void }) {
   const [trouble, setTrouble] = useState<string | null>(null);
   const [name, setName] = useState<string | null>(null);
-  const take = async (file: File | undefined) => {
-    if (!file) return;
+  const [file, setFile] = useState<File>();
+  const [cache, setCache] = useState<string | null>(null);
+  const [buffered, setBuffered] = useState(false);
+  const take = async (given: File | undefined, cache: string | null) => {
+    setFile(given);
+    setCache(cache);
+    if (!given) return;
+    const query = cache ? `?page_cache=${encodeURIComponent(cache)}` : "";
     try {
-      onChange(await postText<WorkloadProfile>("/workloads", await file.text()));
-      setName(file.name);
+      onChange(await postText<WorkloadProfile>(`/workloads${query}`, await given.text()));
+      setName(given.name);
       setTrouble(null);
     } catch (error) {
       setTrouble(explain(error));
+      setBuffered(cache !== null || fieldsOf(error).some((one) => one.field === "/direct"));
     }
   };
   return (
     <>
       <div class="field">
         <label for="upload">From a file</label>
-        <input id="upload" type="file" onChange={(event) => take(event.currentTarget.files?.[0])} />
+        <input
+          id="upload"
+          type="file"
+          onChange={(event) => {
+            setBuffered(false);
+            void take(event.currentTarget.files?.[0], null);
+          }}
+        />
       </div>
       <p class="hint">
         {name
@@ -170,6 +184,14 @@ function Upload({ onChange }: { onChange: (profile: WorkloadProfile) => void }) 
           : "workload profile (TOML, JSON), fio job file, fio iolog, blkparse text or MQSim trace"}
       </p>
       {trouble && <Trouble text={trouble} />}
+      {buffered && (
+        <TextField
+          label="Page cache"
+          name="page_cache"
+          value={cache}
+          onChange={(cache) => void take(file, cache)}
+        />
+      )}
     </>
   );
 }
