@@ -62,7 +62,8 @@ def test_nothing_over_http_changes_the_host() -> None:
     assert changing == {
         # answered from memory
         ("POST", "/recommend"), ("POST", "/predict"), ("POST", "/what-if"),
-        ("POST", "/fleet/plan"), ("POST", "/fleet/frontier"), ("POST", "/workloads"),
+        ("POST", "/fleet"), ("POST", "/fleet/plan"), ("POST", "/fleet/frontier"),
+        ("POST", "/workloads"),
         # kept below the state's folder, under names of the service's own
         ("POST", "/datasets"), ("POST", "/simulations"), ("POST", "/jobs/{id}/cancel"),
         ("POST", "/devices/{id}/calibrations"), ("PUT", "/devices/{id}/profiles/current"),
