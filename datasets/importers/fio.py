@@ -27,6 +27,7 @@ from iojoule.datasets.importers.fio_file import (
     Stats,
     files_in,
     holds_fio,
+    load_logs,
     load_runs,
     together,
 )
@@ -37,6 +38,7 @@ from iojoule.datasets.importers.fio_jobs import (
     family,
     phases,
 )
+from iojoule.datasets.importers.fio_logs import LOG_OF_RESULT, log_of
 from iojoule.datasets.importers.fio_sessions import Origin, origin, sessions
 from iojoule.datasets.littles_law import FAIL_ABOVE, WARN_ABOVE, littles_message
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
@@ -193,6 +195,7 @@ def import_fio(
     gathered = _Gathered(constants or {}, strict)
     for file in listed:
         gathered.add(file, in_folder=file.series is not None)
+    gathered.add_logs()
     return gathered.dataset(", ".join(map(str, paths)))
 
 
@@ -206,11 +209,18 @@ class _Gathered:
     origins: list[Origin] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     sources: list[SourceFile] = field(default_factory=list)
+    read: list[Path] = field(default_factory=list)
     excluded: list[ExcludedRow] = field(default_factory=list)
     errors: list[InputError] = field(default_factory=list)
+    logs: dict[tuple[Path, str], list[tuple[str, Found]]] = field(default_factory=dict)
 
     def add(self, listed: Found, *, in_folder: bool) -> None:
-        """Read a file; in a folder, what is not fio's is only counted."""
+        """Read a file; in a folder, what is not fio's is only counted, and logs wait."""
+        log = log_of(listed.path)
+        if log is not None:
+            run, kind = log
+            self.logs.setdefault((listed.path.parent, run), []).append((kind, listed))
+            return
         if in_folder and not holds_fio(listed.path):
             why = "empty file" if listed.path.stat().st_size == 0 else NOT_FIO
             self.excluded.append(ExcludedRow(source=listed.name, reason=why))
@@ -218,11 +228,29 @@ class _Gathered:
         try:
             files = load_runs(listed)
             self.sources.append(SourceFile.of(listed.path, name=listed.name))
+            self.read.append(listed.path)
         except InputError as error:
             self._leave_out(error, listed)
             return
         for file in files:
             self._add_run(file, listed)
+
+    def add_logs(self) -> None:
+        """Read the runs of which there are only logs over time."""
+        folders = {path.parent for path in self.read}
+        for (folder, run), logs in self.logs.items():
+            if folders & {folder, folder.parent}:
+                self.excluded += [
+                    ExcludedRow(source=log.name, reason=LOG_OF_RESULT) for _, log in logs
+                ]
+                continue
+            try:
+                file = load_logs(run, logs)
+            except InputError as error:
+                self._leave_out(error, logs[0][1])
+                continue
+            self.sources += [SourceFile.of(log.path, name=log.name) for _, log in logs]
+            self._add_run(file, logs[0][1])
 
     def _add_run(self, file: FioFile, listed: Found) -> None:
         self.warnings += file.notes

@@ -24,6 +24,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.importers.fio_logs import document_of_logs
 from iojoule.datasets.importers.fio_text import (
     NORMAL,
     TERSE,
@@ -257,6 +258,20 @@ def load_runs(file: Found) -> list[FioFile]:
             )
             listed.append(run_file)
     return listed
+
+
+def load_logs(run: str, logs: Sequence[tuple[str, Found]]) -> FioFile:
+    """The run that logs over time were kept of, by kind and file.
+
+    Raises:
+        InputError: They do not tell what it achieved.
+    """
+    first = logs[0][1]
+    document = document_of_logs(run, [(kind, each.path) for kind, each in logs])
+    path = first.path.with_name(run)
+    name = str(Path(first.name).with_name(run))
+    note = f"{name}: read from {len(logs)} logs over time: no percentiles"
+    return FioFile(path, name, first.series, _validate(path, document), (note,))
 
 
 def _text(path: Path) -> str:

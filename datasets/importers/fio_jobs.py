@@ -130,7 +130,7 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
         elif recorded_options(file, job):
             setup = job_setup(options, where)
         else:
-            setup = _printed_setup(file, options, stats, where)
+            setup = _printed_setup(file, options, where)
         alone = Entry(job, options, setup, 1, stats, where)
         clones = _clones(job, setup, families[family(job)], where)
         merged = _jobs_merged(alone, clones)
@@ -165,14 +165,12 @@ def _stats(job: FioJob, where: str) -> dict[str, Stats]:
     return stats
 
 
-def _printed_setup(
-    file: FioFile, options: Mapping[str, str], stats: Mapping[str, Stats], where: str
-) -> JobSetup:
+def _printed_setup(file: FioFile, options: Mapping[str, str], where: str) -> JobSetup:
     """What fio printed of a job, which leaves out its mix and whether it bypassed the page cache.
 
     Where fio counted the requests of the drives, they tell: a cache keeps most of them away.
     """
-    options = {"rwmixread": _read_percent(stats), **options}
+    options = {"rwmixread": _read_percent(file), **options}
     setup = job_setup({**options, "direct": "1"}, where)
     disks = file.run.disk_util
     served = sum(d.read_ios + d.write_ios + d.read_merges + d.write_merges for d in disks)
@@ -187,12 +185,13 @@ def _printed_setup(
     return replace(setup, buffered=cached, notes=(*setup.notes, note))
 
 
-def _read_percent(stats: Mapping[str, Stats]) -> str:
-    """Share of reads among the requests that were made; half of them where fio unified both."""
-    if not {"read", "write"} <= stats.keys():
-        return "50"
-    share = stats["read"].iops / sum(stats[name].iops for name in ("read", "write"))
-    return f"{100 * share:.0f}"
+def _read_percent(file: FioFile) -> str:
+    """Share of reads among the requests of jobs that did both; half where fio unified them."""
+    both = [job for job in file.run.jobs if job.read.total_ios and job.write.total_ios]
+    reads, writes = (
+        sum(getattr(job, name).total_ios for job in both) for name in ("read", "write")
+    )
+    return f"{100 * reads / (reads + writes):.0f}" if both else "50"
 
 
 _CACHED_BELOW = 0.5
@@ -243,7 +242,7 @@ def unrecorded_setup(
         notes.append(
             f"{in_flight:.2f} requests of a job in flight by Little's law, taken for the depth"
         )
-    options = {"rwmixread": _read_percent(stats), **options, "rw": mode, "bs": str(size)}
+    options = {"rwmixread": _read_percent(file), **options, "rw": mode, "bs": str(size)}
     known = job_setup(options | {"ioengine": "libaio", "direct": "1"}, where)
     unknown = ("engine", "completion", "submission_polling", "scheduler")
     fields = {name: value for name, value in known.fields.items() if name not in unknown}

@@ -277,7 +277,8 @@ def _percentile(text: str) -> tuple[str, float]:
 
 
 SWEEP_FILE = re.compile(
-    r"(?P<rw>rand(?:read|write|rw)|read|write|rw)(?P<mix>\d+)?-(?P<iodepth>\d+)-(?P<numjobs>\d+)\b"
+    r"(?P<rw>rand(?:read|write|rw)|read|write|rw)(?P<mix>\d+)?-(?:iodepth-)?(?P<iodepth>\d+)"
+    r"-(?:numjobs-)?(?P<numjobs>\d+)(?!\d)"
 )
 """A file of bench-fio by its name: mode, queue depth and jobs."""
 
