@@ -121,6 +121,8 @@ FAMILIAR_NAMES = {
 def close_names(name: str, known: Iterable[str]) -> str:
     """A half-sentence that names what `name` was probably meant to be, or nothing."""
     names = list(known)
-    close = [one for one in (FAMILIAR_NAMES.get(name.lower()),) if one in names]
-    close = close or difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    familiar = FAMILIAR_NAMES.get(name.lower())
+    close = (
+        [familiar] if familiar in names else difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    )
     return f"; did you mean {' or '.join(close)}?" if close else ""

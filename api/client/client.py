@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import Conditions
     from iojoule.recommender import request as workloads
+    from iojoule.recommender.fleet import document as fleet_files
     from iojoule.recommender.fleet.document import Aim, Fleet
     from iojoule.recommender.request import WorkloadProfile
     from iojoule.recommender.workloads.sources import SourceKind
@@ -59,6 +60,7 @@ else:
     schemas = _LazyModule("iojoule.api.http.schemas")
     state_errors = _LazyModule("iojoule.api.state.errors")
     profiles = _LazyModule("iojoule.datasets.profile")
+    fleet_files = _LazyModule("iojoule.recommender.fleet.document")
     workloads = _LazyModule("iojoule.recommender.request")
 
 PAGE = 100
@@ -249,8 +251,19 @@ class Client:
         answer = self._connection.ask("POST", "/fleet/frontier", body=body)
         return self._connection.read(answer, fleets.FrontierAnswer)
 
+    def read_fleet(self, text: str) -> Fleet:
+        """The fleet that the text of a fleet file describes, TOML or JSON."""
+        answer = self._connection.ask("POST", "/fleet", body=text)
+        return self._connection.read(answer, fleet_files.Fleet)
+
     def read_workload(
-        self, text: str, *, kind: SourceKind | str | None = None, job: str | None = None
+        self,
+        text: str,
+        *,
+        kind: SourceKind | str | None = None,
+        job: str | None = None,
+        page_cache: str | None = None,
+        read_ahead: str | None = None,
     ) -> WorkloadProfile:
         """The workload profile that a fio job file, fio iolog, blkparse text or trace describes.
 
@@ -258,8 +271,15 @@ class Client:
             text: Of the file.
             kind: What it is; None: its first line tells.
             job: Section of a fio job file.
+            page_cache: Memory that keeps the files of buffered jobs, for instance 16GiB.
+            read_ahead: With it, `read_ahead_kb` of the drive; None: 128KiB.
         """
-        query = {"kind": None if kind is None else str(kind), "job": job}
+        query = {
+            "kind": None if kind is None else str(kind),
+            "job": job,
+            "page_cache": page_cache,
+            "read_ahead": read_ahead,
+        }
         answer = self._connection.ask("POST", "/workloads", query=query, body=text)
         return self._connection.read(answer, workloads.WorkloadProfile)
 

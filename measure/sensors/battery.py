@@ -74,8 +74,11 @@ class Battery(PolledSensor):
         ]
         if len(folders) != 1:
             names = ", ".join(folder.name for folder in folders)
-            found = f"several batteries: name one of {names}" if folders else "no such battery"
-            raise SensorError(f"{self._root}: {found}")
+            raise SensorError(
+                f"{self._root}: several batteries; name one of {names}"
+                if folders
+                else f"{self._root}: no such battery"
+            )
         return folders[0]
 
     def _number(self, name: str) -> float | None:

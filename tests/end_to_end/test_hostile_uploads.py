@@ -259,7 +259,7 @@ def test_json_that_fio_never_wrote_is_refused(client: httpx.Client, body: bytes)
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"device":' * 100_000, b"9" * 1_000_000])
-@pytest.mark.parametrize("path", ["/predict", "/recommend", "/what-if", "/fleet/plan",
+@pytest.mark.parametrize("path", ["/predict", "/recommend", "/what-if", "/fleet", "/fleet/plan",
                                   "/simulations"])  # fmt: skip
 def test_questions_that_are_nested_without_end_are_refused(
     client: httpx.Client, path: str, body: bytes

@@ -46,16 +46,16 @@ class SettleTime:
 
     def answer(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
-        found = _more_joules(evidence)
-        if found is None:
+        extra = _more_joules(evidence)
+        if extra is None:
             return {"settle_joules": missing("idle power or a rate is not known", "J", _METHOD)}
-        one = found[-1]
-        for sooner, later in pairwise(found):
+        one = extra[-1]
+        for sooner, later in pairwise(extra):
             if not differs(sooner.joules, sooner.error, later.joules, later.error):
                 one = sooner  # longer gaps cost no more: it is at rest within this one
                 break
         else:
-            before = found[-2]
+            before = extra[-2]
             longer = one.gap_seconds / before.gap_seconds
             if not differs(one.joules, one.error, before.joules * longer, before.error * longer):
                 reason = f"it is not at rest within {one.gap_seconds:g} s"
@@ -68,11 +68,11 @@ class SettleTime:
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
-        found = _more_joules(evidence) or []
+        extra = _more_joules(evidence) or []
         axes.errorbar(
-            [one.gap_seconds for one in found],
-            [1e3 * one.joules for one in found],
-            yerr=[1e3 * Z * one.error for one in found],
+            [one.gap_seconds for one in extra],
+            [1e3 * one.joules for one in extra],
+            yerr=[1e3 * Z * one.error for one in extra],
             fmt="o-",
             color="#0072B2",
         )
@@ -109,15 +109,15 @@ def _more_joules(evidence: Evidence) -> list[_Alone] | None:
     in_a_row = _per_read(evidence.named("row "), idle)
     if in_a_row is None:
         return None
-    found = []
+    extra = []
     for pace in PACES:
         alone = _per_read(evidence.named(f"pace {pace:g} "), idle)
         if alone is None:
             return None
         error = math.hypot(alone.error, in_a_row.error)
         gap = alone.gap_seconds - in_a_row.gap_seconds
-        found.append(_Alone(gap, alone.joules - in_a_row.joules, error))
-    return found
+        extra.append(_Alone(gap, alone.joules - in_a_row.joules, error))
+    return extra
 
 
 def _per_read(rows: list[Row], idle: Row) -> _Alone | None:

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,6 +55,7 @@ def test_every_operation_has_a_method(
         ("POST", "/recommend"): lambda: client.recommend(device, question),
         ("POST", "/predict"): lambda: client.predict(device, PREDICT["configurations"]),
         ("POST", "/what-if"): lambda: client.what_if(device, question, {"growth": 1.5}),
+        ("POST", "/fleet"): lambda: client.read_fleet(json.dumps(PLAN["fleet"])),
         ("POST", "/fleet/plan"): lambda: client.fleet_plan(PLAN["fleet"], gap=0.1),
         ("POST", "/fleet/frontier"): lambda: client.fleet_frontier(PLAN["fleet"], points=2),
         ("POST", "/workloads"): lambda: client.read_workload(FIO_JOB),
