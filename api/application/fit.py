@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from iojoule.datasets.catalogue import catalogued
-from iojoule.datasets.characteristics import characteristics
+from iojoule.datasets.characteristics import FILE_NAME, characteristics
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.measured_drive import measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
@@ -125,7 +125,8 @@ def fit_datasets(
             measured; says what to do.
         DataQualityError: The measurements contradict themselves (`model.fit.selection`).
     """
-    named = [(path, read_dataset(path)) for path in dataset_paths(paths)]
+    with_runs = [path for path in paths if not _tells_no_run(path)]
+    named = [(path, read_dataset(path)) for path in dataset_paths(with_runs or paths)]
     measurements = [one for _, dataset in named for one in dataset.measurements()]
     return fit_measured(
         _device(named, device),
@@ -135,6 +136,11 @@ def fit_datasets(
         characteristics(paths),
         with_doubtful=with_doubtful,
     )
+
+
+def _tells_no_run(path: Path) -> bool:
+    """Whether it is a characterisation of questions whose runs are no measurements."""
+    return (path / FILE_NAME).is_file() and not any(path.glob("*.parquet"))
 
 
 def _device(named: Sequence[tuple[Path, Dataset]], device: str | None) -> str:

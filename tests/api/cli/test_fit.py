@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from iojoule.datasets.characteristics import FILE_NAME
 from iojoule.datasets.profile import load_shipped_profile, read_profile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Judgement
 from iojoule.datasets.store import Dataset, write_dataset
-from iojoule.datasets.vocabulary import Verdict
+from iojoule.datasets.vocabulary import Evidence, Verdict
 from iojoule.model.evaluate.predictor import Predictor
+from tests.measure.characterise.found import answer, characteristics, estimate
 
 
 def measured(device: str, **changes: Any) -> Dataset:
@@ -106,6 +108,23 @@ def test_a_dataset_becomes_a_profile_that_predicts(iojoule, tmp_path: Path) -> N
     found = answer["predictions"][0]
     assert found["iops"] == pytest.approx(truth["iops"].value[0], rel=0.1)
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_characterisation_without_measurements_goes_beside_a_campaign(
+    iojoule, tmp_path: Path
+) -> None:
+    write_dataset(measured("made-up drive"), tmp_path / "runs")
+    asked = tmp_path / "asked"
+    asked.mkdir()
+    told = characteristics()
+    told.answers["settle"] = answer(settle_joules=estimate(0.05, "J"))
+    (asked / FILE_NAME).write_text(told.model_dump_json())
+    done = iojoule("fit", tmp_path / "runs", asked, "-o", tmp_path / "p.json")
+    assert done.code == 0, done.err
+    idle = read_profile(tmp_path / "p.json").idle
+    assert idle is not None
+    assert idle.settle_seconds.evidence is Evidence.MEASURED
+    assert iojoule("fit", asked, "-o", tmp_path / "none.json").code == 3
 
 
 def test_the_drive_must_be_named_once(iojoule, tmp_path: Path) -> None:
