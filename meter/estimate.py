@@ -7,9 +7,9 @@ bursts. What counters do not give is found as follows.
 * Busy share u: the depth while it serves is that at which the profile's latency is the measured
   one, depth = (mean in flight) / u with u = rate / (full speed at that depth). A drive that has
   requests in flight nearly all the time is busy, though it is slower than its profile says.
-* Random or sequential: both are evaluated, the mean counts, half their distance is uncertainty.
-  Who pays how much of it is weighed: a pattern is less likely in which the drive would have been
-  done sooner than it was in use, or in which its commands take another time than they took.
+* Random or sequential: both are evaluated and weighed, what they differ by is uncertainty. A
+  pattern is less likely in which the drive would have been done sooner than it was in use, or in
+  which its commands take another time than they took.
 * How long the drive rests between requests: as if they came at random (Poisson), between the two
   extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
   from interval to interval, so the settle time and the fall asleep are those of one long gap.
@@ -259,17 +259,18 @@ class DriveModel:
         step = amounts.seconds
         evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
         likely = np.stack([one.likelihood for one in evaluated])
+        both = likely.prod(axis=1)
+        both /= both.sum(axis=0)
         likely /= likely.sum(axis=0)
-        # who pays follows the likelier pattern; for the sum it tells too little
         of_command = np.repeat(likely.transpose(0, 2, 1), 2, axis=2)
-        parts, even = {}, np.full(likely[:, 0].shape, 0.5)
+        parts = {}
         weights = {"read": likely[:, 0], "write": likely[:, 1]}
         weights |= {"joules": of_command, "alone_seconds": of_command}
         for name in (field.name for field in fields(_Serving) if field.name != "likelihood"):
             values = np.stack([getattr(one, name) for one in evaluated])
-            parts[name] = (weights.get(name, even) * values).sum(axis=0)
+            parts[name] = (weights.get(name, both) * values).sum(axis=0)
         serving = replace(evaluated[0], **parts)
-        apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
+        apart = np.abs(evaluated[0].watts - evaluated[1].watts) * np.sqrt(both.prod(axis=0))
         states.cache_bytes += amounts.write_bytes
         states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
         quiet = (1.0 - serving.busy) * step

@@ -25,7 +25,14 @@ from scipy.ndimage import median_filter
 from scipy.optimize import least_squares
 from scipy.stats import norm
 
-from iojoule.datasets.profile import DeviceProfile, LongWrites, Parameter, WriteCache, WriteState
+from iojoule.datasets.profile import (
+    BackgroundWork,
+    DeviceProfile,
+    LongWrites,
+    Parameter,
+    WriteCache,
+    WriteState,
+)
 from iojoule.datasets.schema import Measurement, to_row
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.evaluate.bands import Floats
@@ -390,25 +397,12 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         rate, recovery = published
         long_writes = None
     background = background_work(stated, recipe)
-    joules = stated.background_joules_per_byte
-    base = background[0]
-    from_time = base.seconds_per_byte.value * base.watts_above_idle.value
-    log_sd = np.hypot(
-        base.seconds_per_byte.sd, base.watts_above_idle.sd / base.watts_above_idle.value
-    )
     return WriteState(
         cached_bytes=parameters[0],
         transition_bytes=parameters[1],
         collecting_bytes_per_second=rate,
         recovery_bytes_per_second_per_byte=recovery,
-        background_joules_per_byte=number(
-            "background_joules_per_byte",
-            joules.value if joules else from_time,
-            joules.sd if joules else from_time * float(log_sd),
-            "J/B",
-            joules.source if joules else "seconds and watts of the background work at PS0",
-            joules.evidence if joules else base.seconds_per_byte.evidence,
-        ),
+        background_joules_per_byte=_background_joules(stated, background[0]),
         background_seconds_after_write={
             work.power_state: after_write(work, stated) for work in background
         },
@@ -420,6 +414,18 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         background_delay_seconds=_delay(stated),
         long_writes=long_writes,
     )
+
+
+def _background_joules(stated: WriteStateRecipe, base: BackgroundWork) -> Parameter:
+    """As stated, which may be none at all; else what the seconds and watts at PS0 make."""
+    name, unit, joules = "background_joules_per_byte", "J/B", stated.background_joules_per_byte
+    if joules is not None:
+        return number(name, joules.value, joules.sd, unit, joules.source, joules.evidence)
+    seconds, watts = base.seconds_per_byte, base.watts_above_idle
+    value = seconds.value * watts.value
+    sd = value * float(np.hypot(seconds.sd, watts.sd / watts.value))
+    source = "seconds and watts of the background work at PS0"
+    return number(name, value, sd, unit, source, seconds.evidence)
 
 
 def _delay(stated: WriteStateRecipe) -> Parameter | None:

@@ -70,6 +70,22 @@ def test_cache_rate_and_background_work_are_measured_evidence() -> None:
     assert after_random * work.watts_above_idle.value == pytest.approx(6e-10, rel=1e-4)
 
 
+def test_a_drive_that_does_nothing_after_writes_has_no_background_work() -> None:
+    told = found(
+        slc_cache={
+            "cache_bytes": (2e10, 1.9e10, 2.1e10),
+            "write_slow_bytes_per_second": (4e8, 3.9e8, 4.1e8),
+        },
+        background={"background_joules_per_byte": (0.0, 0.0, 2e-11)},
+    )
+    writes = characterised_writes(told)
+    recipe = generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
+    state = fit_write_state(None, recipe)
+    assert state is not None
+    assert state.background_joules_per_byte.value == 0.0
+    assert state.background[0].watts_above_idle.value == 0.0
+
+
 def test_the_wake_up_is_what_was_timed() -> None:
     told = found(idle={"wake_seconds_ps0": (2e-4, 1.8e-4, 2.2e-4)})
     gaps = characterised_gaps(told)
