@@ -6,7 +6,8 @@ bursts. What counters do not give is found as follows.
 
 * Busy share u: the depth while it serves is that at which the profile's latency is the measured
   one, depth = (mean in flight) / u with u = rate / (full speed at that depth). A drive that has
-  requests in flight nearly all the time is busy, though it is slower than its profile says.
+  requests in flight nearly all the time is busy; slower than its profile says, it works as hard on
+  fewer commands (data that lie scattered).
 * Random or sequential: both are evaluated and weighed, what they differ by is uncertainty. A
   pattern is less likely in which the drive would have been done sooner than it was in use, or in
   which its commands take another time than they took.
@@ -14,7 +15,8 @@ bursts. What counters do not give is found as follows.
   extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
   from interval to interval, so the settle time and the fall asleep are those of one long gap.
 * The state: bytes that the cache holds and work that is owed, as along a time line
-  (`model.evaluate.timeline`); at the beginning nothing is owed.
+  (`model.evaluate.timeline`); at the beginning nothing is owed. Such work keeps a drive awake, and
+  the way to its sleep begins anew when it is done.
 
 Nothing here reads a clock or a file: the same intervals give the same joules.
 """
@@ -58,6 +60,8 @@ UNKNOWN_SECONDS = 1e-4
 """Of a command where neither profile nor counters tell; an assumption."""
 BUSY_MOST = 1.0 - 1e-9
 """A drive that is always busy is taken for one that hardly ever rests."""
+HARDER_MOST = 4.0
+"""How much more work a command may be than in the profile's runs; an assumption."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -98,16 +102,19 @@ class States:
         cache_bytes: Written bytes that the cache holds.
         owed_bytes: Written bytes whose background work is still to be done.
         quiet_seconds: Since the last request.
+        rest_seconds: Since that, or since the end of work on the drive's own behalf.
     """
 
     cache_bytes: Floats
     owed_bytes: Floats
     quiet_seconds: Floats
+    rest_seconds: Floats
 
     @classmethod
     def fresh(cls, drives: int) -> States:
         """Of drives that have rested long and owe nothing."""
-        return cls(np.zeros(drives), np.zeros(drives), np.full(drives, np.inf))
+        ever = np.full(drives, np.inf)
+        return cls(np.zeros(drives), np.zeros(drives), ever, ever.copy())
 
     def take(self, rows: Any) -> States:
         """Those of some drives."""
@@ -199,6 +206,9 @@ class DriveModel:
         written = self._frame(2, {"operation": ["write"] * 2, "pattern": list(PATTERNS)})
         self._base = float(device_power.base_watts(self.power, written.power_state)[0])
         seconds, _ = self._state.seconds_per_byte(written)
+        if not np.nan_to_num(seconds).any():  # nobody saw this state work: as the first one does
+            written = replace(written, background_state=np.zeros_like(written.background_state))
+            seconds, _ = self._state.seconds_per_byte(written)
         joules, joules_sd = self._state.joules_per_byte(written)
         self._seconds_per_byte = float(np.nan_to_num(seconds).mean())
         self._background = (
@@ -234,14 +244,22 @@ class DriveModel:
         frame = self._frame(rows, {"operation": ["read"] * rows})
         at = idle_gaps.levels(self.profile, frame, np.full(rows, self._base))
         assert at is not None, "the profile knows the drive's power"
-        begin = np.minimum(states.quiet_seconds, QUIET_MAX_SECONDS)
+        quiet = np.minimum(states.quiet_seconds, QUIET_MAX_SECONDS)
+        rest = np.minimum(states.rest_seconds, QUIET_MAX_SECONDS)
         levels = self._levels(at)
-        idle = (levels.joules(begin + step) - levels.joules(begin)) / step
-        idle_sd = (levels.sd_joules(begin + step) - levels.sd_joules(begin)) / step
-        working = np.maximum(begin + step - self._delay, 0.0)
-        working = np.minimum(working, step)
-        background, background_sd = self._fold(states, working, step)
+        # a drive that works on its own behalf stays awake, and comes to rest anew when it is done
+        waits = np.clip(self._delay - quiet, 0.0, step)
+        works = np.minimum(step - waits, states.owed_bytes * self._seconds_per_byte)
+        after = np.where(works > 0, self._settle, rest + waits)
+        left = step - waits - works
+        idle, idle_sd = (
+            (told(rest + waits) - told(rest) + level * works + told(after + left) - told(after))
+            / step
+            for told, level in ((levels.joules, at.idle), (levels.sd_joules, at.idle_sd))
+        )
+        background, background_sd = self._fold(states, works, step)
         states.quiet_seconds[:] = states.quiet_seconds + step
+        states.rest_seconds[:] = after + left
         sd = np.hypot(np.hypot(idle_sd, background_sd), self.power.session_sd_watts)
         return replace(Estimate.nothing(rows), idle=idle, background=background, sd=sd)
 
@@ -277,7 +295,7 @@ class DriveModel:
         rate = (amounts.read_commands + amounts.write_commands) / step
         # gaps long enough for it, less the wait in each (`model.evaluate.background_work`)
         later, later_sd = self._fold(states, quiet * np.exp(-self._delay * rate), step)
-        states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
+        states.quiet_seconds[:] = states.rest_seconds[:] = np.minimum(quiet, 1.0 / rate)
         room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
         kept = np.minimum(1.0, room / np.where(work > 0, work, 1.0))
         return Estimate(
@@ -321,6 +339,9 @@ class DriveModel:
             "write_commands": amounts.write_commands / step,
         }
         frame, prediction, busy, likelihood = self._operating_point(pattern, amounts, states)
+        own = (amounts.read_commands + amounts.write_commands) / step / prediction["iops"].value
+        never_idle = np.clip((_in_use(amounts) - SURELY_BUSY) / (1.0 - SURELY_BUSY), 0.0, 1.0)
+        harder = 1.0 + never_idle * (np.clip(busy / own, 1.0, HARDER_MOST) - 1.0)
         power, activity = self.power, prediction.activity
         sequential = np.full(len(frame), pattern == "sequential")
         x = device_power.regressors(
@@ -331,6 +352,7 @@ class DriveModel:
             busy * activity.device_x[:, 5],
         )
         x[:, 0] = busy
+        x[:, 1:5] *= harder[:, None]
         factor = activity.watts_factor
         law = factor * device_power.law_watts(power, x, frame.power_state)
         at = idle_gaps.levels(
@@ -376,7 +398,7 @@ class DriveModel:
             sd=sd,
             likelihood=likelihood,
             alone_seconds=np.tile(self._seconds(pattern), (len(frame), 1)),
-            joules=np.outer(kept * factor, theta[[2, 1, 4, 3]] * [1.0, 1.0, command, 1.0]),
+            joules=np.outer(kept * factor * harder, theta[[2, 1, 4, 3]] * [1.0, 1.0, command, 1.0]),
         )
 
     def _seconds(self, pattern: str) -> Floats:

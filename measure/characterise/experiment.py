@@ -68,7 +68,7 @@ def scope_of(scale: ScaleName, capacity_bytes: int) -> Scope:
             ramp_seconds=0.1,
             idle_seconds=1.2,
             settle_seconds=0.2,
-            quiet_seconds=1.6,
+            quiet_seconds=3.0,
             quiet_seconds_max=30.0,
             repeats=1,
             request_sizes=(4096, 65536),

@@ -72,11 +72,15 @@ class _Line:
     mean: Floats
     covariance: Floats
     slowness: dict[int, float]
+    told_apart: bool
 
     def row(self, state: int, pattern: Pattern) -> Floats:
-        """Regressors: level at PS0, slowness of the state, random writes, each state's own."""
+        """Regressors: level at PS0, slowness of the state, random writes, each state's own.
+
+        Where random writes alone were seen, they say how high the level is and not how far from it.
+        """
         own = [float(state == other) for other in self.slowness if other]
-        random = float(pattern is Pattern.RANDOM)
+        random = float(pattern is Pattern.RANDOM and self.told_apart)
         return np.array([1.0, self.slowness.get(state, 0.0), random, *own])
 
     def at(self, state: int, pattern: Pattern = Pattern.SEQUENTIAL) -> tuple[float, float]:
@@ -126,14 +130,17 @@ def _fit_line(stated: WriteStateRecipe, recipe: Recipe) -> _Line:
     slow = _slowness(stated, recipe)
     priors = [BACKGROUND_PRIOR, SLOWING_PRIOR, RANDOM_PRIOR, *[(0.0, OWN_SD)] * (len(slow) - 1)]
     centres, sds = np.array(priors).T
-    empty = _Line(centres, np.diag(sds**2), slow)
+    told_apart = not stated.after_writes or any(
+        run.pattern is not Pattern.RANDOM for run in stated.after_writes
+    )
+    empty = _Line(centres, np.diag(sds**2), slow, told_apart)
     precision, right = np.diag(sds**-2), centres / sds**2
     for run in stated.after_writes:
         x = empty.row(run.power_state, run.pattern)
         precision += np.outer(x, x) / run.log_sd**2
         right += x * np.log(run.seconds / run.bytes_written) / run.log_sd**2
     covariance = np.linalg.inv(precision)
-    return _Line(covariance @ right, covariance, slow)
+    return _Line(covariance @ right, covariance, slow, told_apart)
 
 
 def background_work(stated: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:

@@ -308,7 +308,11 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
     slow = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
     seconds = _positive(characteristics.estimate("background", "background_seconds_per_byte"))
     joules = characteristics.estimate("background", "background_joules_per_byte")
-    delay = characteristics.estimate("slc-cache", "fold_delay_seconds")
+    told_by = "background"
+    delay = characteristics.estimate(told_by, "background_delay_seconds")
+    if delay is None or delay.value is None:  # no burst was large enough for any
+        told_by = "slc-cache"
+        delay = characteristics.estimate(told_by, "fold_delay_seconds")
     fold = _positive(characteristics.estimate("slc-cache", "fold_seconds"))
     if size is None and seconds is None and joules is None:
         return None
@@ -351,14 +355,15 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
             for written, work, log_sd, pattern, question in after_writes
         ],
         background_joules_per_byte=_figure(joules, "J/B", "background"),
-        background_delay_seconds=_figure(delay, "s", "slc-cache"),
+        background_delay_seconds=_figure(delay, "s", told_by),
     )
 
 
 def characterised_gaps(characteristics: Characteristics) -> IdleRecipe | None:
     """Wake-up from the operational idle state, and settling; None where neither was found."""
     wake = _positive(characteristics.estimate("idle", "wake_seconds_ps0"))
-    settle = characteristics.estimate("settle", "settle_joules")
+    asked = characteristics.answers.get("settle")
+    settle = asked.estimates.get("settle_joules") if asked is not None else None
     if settle is not None and settle.value is None and settle.high:  # no more than that
         settle = settle.model_copy(update={"value": settle.high / 2.0})
     joules = _figure(settle, "J", "settle")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.meter.estimate import Amounts, DriveModel, States
+from iojoule.meter.idle import Descent
+from iojoule.model.evaluate.bands import Interval
 from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, follow
@@ -15,6 +18,9 @@ from iojoule.model.prior.classes import class_profile
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 MODEL = DriveModel(PROFILE)
+SLEEP = Descent(
+    tuple(Interval(watts, watts, watts) for watts in (2.0, 1.2, 0.05)), after=(0.035, 5.0)
+)
 
 
 def amounts(
@@ -54,7 +60,7 @@ def test_at_full_speed_it_draws_what_is_predicted(operation: str, size: int, dep
     rate, watts = told["iops"].value[0], told["device_power_watts"]
     work = {"reads" if operation == "read" else "writes": rate}
     found = MODEL.step(amounts(size=size, in_flight=depth, **work), States.fresh(1))
-    # half of what counts is a sequential pattern, which no counter tells apart
+    # a sequential pattern counts too, as far as the time that commands took allows
     assert watts.low[0] * 0.97 <= found.watts[0] <= watts.high[0] * 1.03
 
 
@@ -90,6 +96,39 @@ def test_without_requests_it_rests_after_its_settle_time() -> None:
     first = MODEL.step(amounts(), states).watts[0]
     later = MODEL.step(amounts(), states).watts[0]
     assert first > later == pytest.approx(idle)
+
+
+def test_work_that_writes_leave_keeps_the_drive_awake() -> None:
+    """It is on its way to sleep from the end of that work, as from that of the last request."""
+
+    def asleep_after(work: dict[str, float]) -> int:
+        states = States.fresh(1)
+        model = DriveModel(PROFILE, sleep=SLEEP)
+        model.step(amounts(size=131072, in_flight=1.0, **work), states)
+        watts = [model.step(amounts(0.1), states).watts[0] for _ in range(300)]
+        return next(place for place, one in enumerate(watts) if one < 0.1)
+
+    state = PROFILE.write_state
+    assert state is not None
+    bytes_written = 1500 * 131072
+    seconds = bytes_written * state.background[0].seconds_per_byte.value
+    later = asleep_after({"writes": 1500}) - asleep_after({"reads": 1500})
+    assert 0.1 * later == pytest.approx(seconds, rel=0.5, abs=0.2)
+    assert later >= 1
+
+
+def test_a_busy_drive_that_is_slower_than_its_profile_works_as_hard() -> None:
+    columns = {"operation": "read", "pattern": "random", "request_bytes": 65536}
+    frame, _ = make_frame(PROFILE, {**columns, "queue_depth": 8, "jobs": 1}, 1)
+    rate = float(Predictor(PROFILE).predict(frame)["iops"].value[0])
+    full = amounts(reads=rate, size=65536, in_flight=8)
+    slow = amounts(reads=rate / 2, size=65536, in_flight=8)
+    busy = np.ones(1)
+    watts = [
+        MODEL.step(replace(one, in_use_seconds=busy), States.fresh(1)).watts[0]
+        for one in (full, slow)
+    ]
+    assert watts[1] == pytest.approx(watts[0], rel=0.1)
 
 
 def test_two_halves_of_a_constant_load_are_the_whole() -> None:

@@ -110,6 +110,17 @@ def test_the_settle_time_is_joules_over_the_watts_of_an_awake_drive() -> None:
     assert settled.evidence is Evidence.MEASURED
 
 
+def test_a_settle_time_too_short_to_be_seen_is_within_its_bound() -> None:
+    told = found(settle={"settle_joules": (0.0, 0.0, 7e-4)})
+    answer = told.answers["settle"]
+    unseen = answer.estimates["settle_joules"].model_copy(update={"value": None, "reason": "r"})
+    told.answers["settle"] = answer.model_copy(update={"estimates": {"settle_joules": unseen}})
+    gaps = characterised_gaps(told)
+    assert gaps is not None
+    assert gaps.settle_joules is not None
+    assert gaps.settle_joules.value == pytest.approx(3.5e-4)
+
+
 def test_nothing_found_says_nothing() -> None:
     assert characterised_writes(found()) is None
     assert characterised_gaps(found()) is None

@@ -387,6 +387,7 @@ def _span(values: list[float], margin: float) -> Estimate:
 _SHARES = {ScaleName.QUICK: (1 / 18, 1 / 6), ScaleName.FULL: (1 / 36, 1 / 18, 1 / 9, 1 / 4)}
 """Of the area: bursts of growing size."""
 _ENERGY = "slope of the energy above idle after the last write over the bytes written"
+_BEGIN = "from the last write to watts above idle that begin after a rest"
 _TIME = "slope of the time until idle power is back over the bytes written"
 
 
@@ -444,6 +445,7 @@ class Background:
             "background_seconds_at_once": estimated(
                 time.start, time.start_error, "s", "the same line at no bytes", least=0.0
             ),
+            "background_delay_seconds": _delay([work for _, work in works]),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
@@ -459,6 +461,14 @@ class Background:
         other = axes.twinx()
         other.plot(sizes, [work.seconds for _, work in works], "s", color="#D55E00")
         other.set_ylabel("until idle power is back (s)", color="#D55E00")
+
+
+def _delay(works: list[Housekeeping]) -> Estimate:
+    """From the last write to work that begins after a rest; a burst may be too small for any."""
+    delays = [work.deferred_seconds for work in works if work.deferred_seconds is not None]
+    if not delays:
+        return missing("no work began after a rest", "s", _BEGIN)
+    return _span(delays, 2 * max(work.step_seconds for work in works))
 
 
 def _works(evidence: Evidence) -> list[tuple[float, Housekeeping]] | str:
