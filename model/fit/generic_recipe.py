@@ -362,8 +362,8 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
 def characterised_gaps(characteristics: Characteristics) -> IdleRecipe | None:
     """Wake-up from the operational idle state, and settling; None where neither was found."""
     wake = _positive(characteristics.estimate("idle", "wake_seconds_ps0"))
-    asked = characteristics.answers.get("settle")
-    settle = asked.estimates.get("settle_joules") if asked is not None else None
+    answer = characteristics.answers.get("settle")
+    settle = None if answer is None else answer.estimates.get("settle_joules")
     if settle is not None and settle.value is None and settle.high:  # no more than that
         settle = settle.model_copy(update={"value": settle.high / 2.0})
     joules = _figure(settle, "J", "settle")

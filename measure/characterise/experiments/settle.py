@@ -49,30 +49,30 @@ class SettleTime:
         extra = _more_joules(evidence)
         if extra is None:
             return {"settle_joules": missing("idle power or a rate is not known", "J", _METHOD)}
-        one = extra[-1]
+        rest = extra[-1]
         for sooner, later in pairwise(extra):
             if not differs(sooner.joules, sooner.error, later.joules, later.error):
-                one = sooner  # longer gaps cost no more: it is at rest within this one
+                rest = sooner  # longer gaps cost no more: it is at rest within this one
                 break
         else:
             before = extra[-2]
-            longer = one.gap_seconds / before.gap_seconds
-            if not differs(one.joules, one.error, before.joules * longer, before.error * longer):
-                reason = f"it is not at rest within {one.gap_seconds:g} s"
-                return {"settle_joules": missing(reason, "J", _METHOD, low=one.joules)}
-        if one.joules - Z * one.error <= 0:
+            longer = rest.gap_seconds / before.gap_seconds
+            if not differs(rest.joules, rest.error, before.joules * longer, before.error * longer):
+                reason = f"it is not at rest within {rest.gap_seconds:g} s"
+                return {"settle_joules": missing(reason, "J", _METHOD, low=rest.joules)}
+        if rest.joules - Z * rest.error <= 0:
             reason = "a read that comes alone costs no more than one in a row"
-            high = max(one.joules + Z * one.error, 0.0)
+            high = max(rest.joules + Z * rest.error, 0.0)
             return {"settle_joules": missing(reason, "J", _METHOD, low=0.0, high=high)}
-        return {"settle_joules": estimated(one.joules, one.error, "J", _METHOD, least=0.0)}
+        return {"settle_joules": estimated(rest.joules, rest.error, "J", _METHOD, least=0.0)}
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         extra = _more_joules(evidence) or []
         axes.errorbar(
-            [one.gap_seconds for one in extra],
-            [1e3 * one.joules for one in extra],
-            yerr=[1e3 * Z * one.error for one in extra],
+            [point.gap_seconds for point in extra],
+            [1e3 * point.joules for point in extra],
+            yerr=[1e3 * Z * point.error for point in extra],
             fmt="o-",
             color="#0072B2",
         )
@@ -121,7 +121,7 @@ def _more_joules(evidence: Evidence) -> list[_Alone] | None:
 
 
 def _per_read(rows: list[Row], idle: Row) -> _Alone | None:
-    """Joules above idle of a read, and the time from one to the next."""
+    """Joules above idle of a read, and the time from point to the next."""
     rows = [row for row in rows if "power_watts" in row.values and row["iops"] > 0]
     if not rows:
         return None
