@@ -121,7 +121,7 @@ def _more_joules(evidence: Evidence) -> list[_Alone] | None:
 
 
 def _per_read(rows: list[Row], idle: Row) -> _Alone | None:
-    """Joules above idle of a read, and the time from point to the next."""
+    """Joules above idle of a read, and the time from one to the next."""
     rows = [row for row in rows if "power_watts" in row.values and row["iops"] > 0]
     if not rows:
         return None
