@@ -231,7 +231,7 @@ class SlcCache:
 
     def measure(self, bench: Bench, scope: Scope) -> list[Row]:
         """Make the observations."""
-        rows = []
+        rows = [bench.quiet("before")]  # what was written earlier may still be in the cache
         for repeat in range(scope.repeats):
             job = Job(
                 f"fill {repeat}",
