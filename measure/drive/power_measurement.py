@@ -1,7 +1,8 @@
 """Power that an NVMe drive measures, reports and limits itself: fields and commands.
 
 Layouts: NVM Express Base Specification 2.3 as in libnvme's nvme/types.h (Power Limit, feature 23h;
-Power Threshold, XX are little endian. A value that the drive does not report is None.
+Power Threshold, 24h; Power Measurement, feature and log 25h; SMART bytes 232 to 243). Numbers are
+little endian. A value that the drive does not report is None.
 """
 
 from __future__ import annotations
