@@ -27,8 +27,9 @@ class RequestGenerator {
            static_cast<std::uint64_t>(static_cast<double>(space.sectors - 1) * share);
   }
 
-  // What the stream is drawn for. MQSim's preconditioning replays a flow with two slips: the working
-  // set ends one sector sooner, and a sequential stream begins where it was drawn, not aligned.
+  // What the stream is drawn for. MQSim's preconditioning replays a flow with slips: the working set ends
+  // one sector sooner, a sequential stream begins where it was drawn, not aligned, and hot and cold regions
+  // are those of `want_pages` or none.
   enum class Purpose : std::uint8_t { flow, preconditioning };
 
   RequestGenerator(const FlowConfig& flow, const FlowSpace& space, Purpose purpose = Purpose::flow)
@@ -46,9 +47,28 @@ class RequestGenerator {
         interval_(flow.seed + 2 + 2 * is_hot_cold(flow) + (flow.size_distribution == SizeDistribution::normal)),
         interval_mean_ns_(mean_interval_ns(flow)) {
     if (flow.address_distribution == AddressDistribution::streaming) {
-      next_streamed_ = address_.uniform(first_, working_set_end(flow, space));
+      next_streamed_ = address_.uniform(first_, last_);
       if (purpose == Purpose::flow) next_streamed_ = aligned(next_streamed_);
     }
+  }
+
+  // Of a hot region of at most 30 % MQSim preconditions the whole in sequence, then the cold rest at
+  // random, where at least as many pages are wanted as the region has.
+  void want_pages(std::uint64_t pages, std::uint32_t page_sectors) {
+    hot_then_cold_ = has_small_hot_region(flow_) && pages >= (hot_last_ - first_) / page_sectors;
+    if (hot_then_cold_) next_streamed_ = first_;
+  }
+
+  static std::uint64_t mean_interval_ns(const FlowConfig& flow) {
+    const std::uint64_t requests = flow.bandwidth_bytes_per_second / sector_bytes / flow.size_mean_sectors;
+    return requests == 0 ? 0 : 1'000'000'000ULL / requests;
+  }
+
+  // Whether the last request was one to the hot region.
+  bool was_hot() const { return was_hot_; }
+
+  static bool has_small_hot_region(const FlowConfig& flow) {
+    return is_hot_cold(flow) && flow.hot_region_percent > 0 && flow.hot_region_percent <= 30;
   }
 
   Request next() {
@@ -71,11 +91,6 @@ class RequestGenerator {
   static double hot_share(const FlowConfig& flow) {
     return static_cast<double>(flow.hot_region_percent) / 100.0;
   }
-  static std::uint64_t mean_interval_ns(const FlowConfig& flow) {
-    const std::uint64_t requests = flow.bandwidth_bytes_per_second / sector_bytes / flow.size_mean_sectors;
-    return requests == 0 ? 0 : 1'000'000'000ULL / requests;
-  }
-
   std::uint64_t aligned(std::uint64_t sector) const {
     return flow_.aligned ? sector - alignment_.remainder(sector) : sector;
   }
@@ -95,8 +110,11 @@ class RequestGenerator {
     switch (flow_.address_distribution) {
       case AddressDistribution::streaming: return next_streamed(sectors);
       case AddressDistribution::random_hotcold:
+        if (purpose_ == Purpose::preconditioning && !has_small_hot_region(flow_)) return uniform_address(sectors);
+        if (hot_then_cold_) return next_hot_then_cold(sectors);
         // (100 - h) % of the requests go to the first h % of the space; no check at the end of it
-        if (hot_choice_.uniform() < hot_share(flow_)) {
+        was_hot_ = hot_choice_.uniform() >= hot_share(flow_);
+        if (!was_hot_) {
           return aligned(hot_address_.uniform(hot_last_ + 1, last_));
         }
         return aligned(hot_address_.uniform(first_, hot_last_));
@@ -111,14 +129,30 @@ class RequestGenerator {
     return aligned(start);
   }
 
+  // The walk ends with the first request that begins behind the hot region.
+  std::uint64_t next_hot_then_cold(std::uint32_t sectors) {
+    was_hot_ = walking_;
+    if (walking_) {
+      const std::uint64_t start = next_streamed_;
+      walking_ = start <= hot_last_;
+      next_streamed_ = aligned_up(start + sectors);
+      return aligned(start);
+    }
+    std::uint64_t start = hot_address_.uniform(hot_last_ + 1, last_);
+    if (start + sectors > last_) start = hot_last_ + 1;
+    return aligned(start);
+  }
+
+  std::uint64_t aligned_up(std::uint64_t sector) const {
+    return flow_.aligned ? aligned(sector + flow_.alignment_sectors - 1) : sector;
+  }
+
   std::uint64_t next_streamed(std::uint32_t sectors) {
     std::uint64_t start = next_streamed_;
     if (start + sectors > last_) start = first_;
     next_streamed_ += sectors;  // MQSim goes on from where the request would have begun
     if (next_streamed_ > last_) next_streamed_ = first_;
-    if (flow_.aligned && next_streamed_ % flow_.alignment_sectors != 0) {
-      next_streamed_ += flow_.alignment_sectors - next_streamed_ % flow_.alignment_sectors;
-    }
+    next_streamed_ = aligned_up(next_streamed_);
     return aligned(start);
   }
 
@@ -156,6 +190,7 @@ class RequestGenerator {
   const Divisor alignment_;
   std::uint64_t first_, last_, hot_last_;
   std::uint64_t next_streamed_ = 0;
+  bool hot_then_cold_ = false, walking_ = true, was_hot_ = false;
   RandomStream type_, address_, hot_address_, hot_choice_;
   NormalStream size_;
   RandomStream interval_;

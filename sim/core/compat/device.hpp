@@ -208,9 +208,14 @@ class Device {
   void level_wear(std::uint32_t plane);
 
   // preconditioning.cpp: the drive as it is after long use
+  struct ReplayedPages {                    // in the order in which they came
+    std::vector<std::uint32_t> hot, others;  // by the request that each was first asked for by
+    std::uint64_t first_run = 0;            // so many came before the first of the others, the very first aside
+  };
   void precondition();
-  void replay(std::uint32_t stream, std::vector<std::uint32_t>* order);
-  void warm_mapping_cache(std::uint32_t stream, std::vector<std::uint32_t>& order, RandomStream& random);
+  void replay(std::uint32_t stream, ReplayedPages* replayed);
+  std::uint64_t warm_entries(std::uint32_t stream) const;
+  void warm_mapping_cache(std::uint32_t stream, ReplayedPages& replayed, RandomStream& random);
   void lay_out_planes(std::uint32_t stream, std::size_t first, std::size_t end,
                       const std::vector<double>& valid_pages);
   void lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,

@@ -41,6 +41,16 @@ std::vector<double> valid_pages_at_random(std::uint32_t pages, double used) {
   std::vector<double> valid(pages + 1);
   valid[pages] = 1 / (1 + rate * pages);
   for (std::uint32_t i = pages; i-- > 0;) valid[i] = rate * (i + 1) * valid[i + 1] / (1 + rate * i);
+  // MQSim has fewer nearly empty blocks: the share with fewer than i pages is divided by
+  // 1 + (1 - used)^(i - 1) / used.
+  double fewer = 0, kept = 0, rest = 1 / used;
+  for (double& share : valid) {
+    fewer += share;
+    const double now = fewer / (1 + rest);
+    share = now - kept;
+    kept = now;
+    rest *= 1 - used;
+  }
   return valid;
 }
 

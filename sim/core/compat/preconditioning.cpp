@@ -29,9 +29,9 @@ void Device::precondition() {
     if (config_.mapping_ideal) {
       replay(index, nullptr);
     } else {
-      std::vector<std::uint32_t> order;
-      replay(index, &order);
-      warm_mapping_cache(index, order, random);
+      ReplayedPages replayed;
+      replay(index, &replayed);
+      warm_mapping_cache(index, replayed, random);
     }
     const std::vector<double> valid_pages = valid_page_distribution(*flow.config);
     const std::size_t stripe = flow.space.planes.size();
@@ -80,10 +80,17 @@ void Device::lay_out_planes(std::uint32_t index, std::size_t first, std::size_t 
 // Marks pages as written by the flow's own requests, drawn again, until there are enough of them. Of
 // each access MQSim takes the first sector only for written. `order` gets the pages in the order in which
 // they came, where somebody needs it.
-void Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
+void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   const Stream& flow = streams_[index];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
-  const std::uint64_t first = flow.space.first_sector;
+  // MQSim replays the flow as if it began at sector 0, and where it aligns requests, the flow ends so much
+  // sooner as its first sector was moved to be aligned.
+  FlowSpace space = flow.space;
+  space.first_sector = 0;
+  if (flow.config->aligned) {
+    const std::uint32_t unit = flow.config->alignment_sectors;
+    space.sectors -= (unit - flow.space.first_sector % unit) % unit;
+  }
   const std::uint64_t pages = (flow.space.sectors + page_sectors - 1) / page_sectors;
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
                                                  100.0 * static_cast<double>(pages));
@@ -94,13 +101,14 @@ void Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
                       "is more than the working set has, and the pages are those that its requests reach; lower it "
                       "or raise working_set_percent");
   }
-  if (order != nullptr) order->reserve(wanted);
+  if (replayed != nullptr) replayed->others.reserve(wanted);
   PageTable& table = tables_[index];
   table.will_be_filled();
-  RequestGenerator generator(*flow.config, flow.space, RequestGenerator::Purpose::preconditioning);
+  RequestGenerator generator(*flow.config, space, RequestGenerator::Purpose::preconditioning);
+  generator.want_pages(wanted, page_sectors);
   struct Access {
     std::uint32_t page, sector;
-    bool ends_request;
+    bool ends_request, hot;
   };
   constexpr std::size_t batch = 4 * look_ahead;
   std::vector<Access> accesses;
@@ -113,20 +121,23 @@ void Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
       std::uint64_t sector = request.start_sector;
       std::uint32_t left = request.sectors;
       while (left > 0) {
-        if (sector < first || sector >= first + flow.space.sectors) sector = first + sector % flow.space.sectors;
-        const auto size = std::min(left, static_cast<std::uint32_t>(page_sectors - page_sectors_.remainder(sector)));
-        const std::uint64_t of_flow = sector - first;
+        if (sector >= flow.space.sectors) sector %= flow.space.sectors;
+        const auto page = static_cast<std::uint32_t>(page_sectors_.quotient(sector));
+        const auto offset = static_cast<std::uint32_t>(page_sectors_.remainder(sector));
+        const std::uint32_t size = std::min(left, page_sectors - offset);
         left -= size;
         sector += size;
-        const auto page = static_cast<std::uint32_t>(page_sectors_.quotient(of_flow));
         table.prefetch_entry(page);
-        accesses.push_back({page, static_cast<std::uint32_t>(page_sectors_.remainder(of_flow)), left == 0});
+        accesses.push_back({page, offset, left == 0, generator.was_hot()});
       }
     }
     for (const Access& access : accesses) {
       if (table.sectors(access.page) == 0) {
+        if (replayed != nullptr) {
+          if (!access.hot && seen > 0 && replayed->first_run == 0) replayed->first_run = seen;
+          (access.hot ? replayed->hot : replayed->others).push_back(access.page);
+        }
         ++seen;
-        if (order != nullptr) order->push_back(access.page);
       }
       table.mark(access.page, std::uint64_t{1} << access.sector);
       if (access.ends_request && seen >= wanted) return;
@@ -184,22 +195,67 @@ class ShrinkingRing {
 
 }  // namespace
 
-// Fills the stream's share of the mapping cache. For a sequential flow MQSim takes the first page and
-// then the last ones, from the end. For others it walks over the pages, in the order in which they came,
+// How many entries of the mapping cache a stream finds warm: equal parts, or, where the cache is shared, as the
+// sectors that it would move a second if each request waited for one page.
+std::uint64_t Device::warm_entries(std::uint32_t index) const {
+  if (config_.cmt_sharing == Sharing::equal_partitioning) return mapping_cache_entries_ / streams_.size();
+  const auto mean_ns = [&](const std::array<std::uint64_t, 3>& of_pages) {
+    const auto low = static_cast<double>(of_pages[0]), middle = static_cast<double>(of_pages[1]),
+               high = static_cast<double>(of_pages[2]);
+    switch (config_.flash_technology) {
+      case FlashTechnology::slc: return low;
+      case FlashTechnology::mlc: return 0.5 * (low + high);
+      default: return (low + middle + high) / 3;
+    }
+  };
+  const double read_ns = mean_ns(config_.page_read_ns), program_ns = mean_ns(config_.page_program_ns);
+  const auto sectors_per_ns = [&](const Stream& stream) {
+    const FlowConfig& flow = *stream.config;
+    const double reads = static_cast<double>(flow.read_percent) / 100.0;
+    const double rate =
+        flow.generator == Generator::queue_depth
+            ? static_cast<double>(flow.queue_depth) / (reads * read_ns + (1 - reads) * program_ns)
+            : 1 / static_cast<double>(std::max<std::uint64_t>(1, RequestGenerator::mean_interval_ns(flow)));
+    return rate * static_cast<double>(flow.size_mean_sectors);
+  };
+  double all = 0;
+  for (const Stream& stream : streams_) all += sectors_per_ns(stream);
+  return static_cast<std::uint64_t>(sectors_per_ns(streams_[index]) / all *
+                                    static_cast<double>(mapping_cache_entries_));
+}
+
+// Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
+// written, and then the last ones, from the end. For others it walks over the pages, in the order in which they came,
 // with steps of one length; it draws where it counts from and the length, and turns round where the
 // count, not the walk, comes to an end of the pages that are left.
-void Device::warm_mapping_cache(std::uint32_t index, std::vector<std::uint32_t>& order, RandomStream& random) {
+void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
-  const std::uint64_t entries = std::min<std::uint64_t>(mapping_cache_entries_ / streams_.size(), order.size());
-  if (entries == 0) return;
-  const std::uint64_t pages = order.size();
-  const auto take = [&](std::uint64_t at) {
-    cache.reserve(order[at]);
-    cache.arrive(order[at]);
+  const FlowConfig& flow = *streams_[index].config;
+  const std::uint64_t share = warm_entries(index);
+  const auto take = [&](std::uint32_t page) {
+    cache.reserve(page);
+    cache.arrive(page);
   };
-  if (streams_[index].config->address_distribution == AddressDistribution::streaming) {
+  std::vector<std::uint32_t>& order = replayed.others;
+  if (!replayed.hot.empty()) {
+    order.insert(order.begin(), replayed.hot.begin(), replayed.hot.end());
+    const std::uint64_t run = replayed.first_run == 0 ? replayed.hot.size() : replayed.first_run;
+    const std::uint64_t hot = std::min(share * flow.hot_region_percent / 100, run);
+    for (std::uint64_t i = 0; i < hot; ++i) take(order[i]);
+    const std::uint64_t end = std::min(share - hot, order.size() - run);
+    for (std::uint64_t i = hot; i < end; ++i) take(order[run + i]);
+    return;
+  }
+  const std::uint64_t pages = order.size(), entries = std::min(share, pages);
+  if (entries == 0) return;
+  if (flow.address_distribution == AddressDistribution::streaming) {
     std::sort(order.begin(), order.end());
-    for (std::uint64_t i = 0; i < entries; ++i) take((pages - i) % pages);
+    const std::uint64_t from_start = order.front() == 0 ? 0 : 1;
+    for (std::uint64_t i = 0; i < entries; ++i) take(order[(2 * pages - i - from_start) % pages]);
+    return;
+  }
+  if (entries == pages) {
+    for (const std::uint32_t page : order) take(page);
     return;
   }
   auto counted = static_cast<std::int64_t>(random.uniform(0, pages - 2));
@@ -208,7 +264,7 @@ void Device::warm_mapping_cache(std::uint32_t index, std::vector<std::uint32_t>&
   std::uint64_t at = ring.move(0, step);
   for (std::uint64_t taken = 1;; ++taken) {
     if (at == pages) at = ring.move(at, 1);
-    take(at);
+    take(order[at]);
     if (taken == entries) return;
     at = ring.take_out(at);
     const auto last = static_cast<std::int64_t>(pages - taken) - 1;
@@ -282,6 +338,28 @@ void Device::fill_block(std::uint32_t flow, std::uint32_t plane, std::span<std::
   frontiers.data = blocks_.open(plane, flow, false);
 }
 
+namespace {
+
+// The distribution of uniform writes, narrower and moved up: MQSim's form for a small hot region. The share
+// `hot` of the space gets the rest of the requests.
+std::vector<double> drawn_together(const std::vector<double>& uniform, double hot) {
+  double mean = 0;
+  for (std::size_t i = 0; i < uniform.size(); ++i) mean += static_cast<double>(i) * uniform[i];
+  const double slope = std::sqrt((1 - hot) / hot);
+  std::vector<double> valid(uniform.size(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const double place = slope * (static_cast<double>(i) - mean);
+    if (place <= -1 || place >= static_cast<double>(uniform.size() - 1)) continue;
+    sum += valid[i] = uniform[static_cast<std::size_t>(std::max(place, 0.0))];
+  }
+  if (sum == 0) return uniform;
+  for (double& share : valid) share /= sum;
+  return valid;
+}
+
+}  // namespace
+
 std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) const {
   const std::uint32_t pages = geometry_.pages_per_block;
   const double occupancy = static_cast<double>(flow.initial_occupancy_percent) / 100.0;
@@ -294,15 +372,23 @@ std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) cons
     valid.back() = of_filled;
     return valid;
   }
-  switch (config_.gc_policy) {
-    case VictimPolicy::greedy:
-    case VictimPolicy::fifo: return valid_pages_by_choice(pages, of_filled, 30);
-    case VictimPolicy::rga:
-      return valid_pages_by_choice(pages, of_filled,
-                                   static_cast<unsigned>(std::bit_width(geometry_.blocks_per_plane) - 1));
-    case VictimPolicy::random_pp: return valid_pages_below(pages, used, occupancy);
-    default: return valid_pages_at_random(pages, of_filled);
-  }
+  std::uint32_t fullest_percent = 0;
+  for (const Stream& stream : streams_) fullest_percent = std::max(fullest_percent, stream.config->initial_occupancy_percent);
+  const double fullest = static_cast<double>(fullest_percent) / 100.0;
+  const auto uniform = [&] {
+    switch (config_.gc_policy) {
+      case VictimPolicy::greedy:
+      case VictimPolicy::fifo: return valid_pages_by_choice(pages, of_filled, 30);
+      case VictimPolicy::rga:
+        return valid_pages_by_choice(pages, of_filled,
+                                     static_cast<unsigned>(std::bit_width(geometry_.blocks_per_plane) - 1));
+      case VictimPolicy::random_pp: return valid_pages_below(pages, used, fullest);
+      default: return valid_pages_at_random(pages, of_filled);
+    }
+  }();
+  return RequestGenerator::has_small_hot_region(flow)
+             ? drawn_together(uniform, static_cast<double>(flow.hot_region_percent) / 100.0)
+             : uniform;
 }
 
 }  // namespace iojoule::sim::compat
