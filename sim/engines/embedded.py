@@ -85,9 +85,9 @@ def near_but_not_equal(
         )
     ):
         yield (
-            "with hot and cold regions, or flows that do not begin at a page, the mapping table "
-            "cache holds other entries after preconditioning than MQSim's, so the run is near, not "
-            "equal [mapping_warm_up_near]"
+            "with hot and cold regions, or several flows, the mapping table cache can hold other "
+            "entries after preconditioning than MQSim's; most runs are equal, some are near "
+            "[mapping_warm_up_near]"
         )
     if device.preconditioning and any(
         flow.address_distribution is hot_cold
@@ -96,8 +96,8 @@ def near_but_not_equal(
         for flow in scenario.flows
     ):
         yield (
-            "MQSim preconditions a hot region of 30 % and less in sequence and spreads valid pages "
-            "wider over the blocks, which is not modelled: placement and collection differ "
+            "how MQSim spreads valid pages over the blocks with a hot region of 30 % and less was "
+            "measured with greedy collection; with other policies placement can differ "
             "[hot_region_near]"
         )
     if device.preconditioning and any(
