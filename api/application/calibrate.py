@@ -26,7 +26,6 @@ from iojoule.sim.calibration.calibrate import (
     Timing,
     calibrate_timing,
 )
-from iojoule.sim.calibration.history_matching import Wave
 from iojoule.sim.calibration.judge import HoldOut, Judged, held_out, judge
 from iojoule.sim.calibration.observations import (
     Excluded,
@@ -84,13 +83,11 @@ class Calibrated:
         profile: As `fit` makes it, with the section `simulated`.
         notes: What was assumed, left out or contradicts itself.
         excluded: Measurements that did not pass the gate.
-        waves: Of history matching.
     """
 
     profile: DeviceProfile
     notes: list[str]
     excluded: list[Excluded]
-    waves: tuple[Wave, ...]
     judged: Judged
     timing: Timing
 
@@ -184,7 +181,7 @@ def _calibrate(
     )
     profile = fitted.profile.model_copy(update={"simulated": section})
     notes = [*fitted.notes, *doubts, *_assumed(series)]
-    return Calibrated(profile, notes, excluded, timing.matched.waves, judged, timing)
+    return Calibrated(profile, notes, excluded, judged, timing)
 
 
 def _wanted(wishes: Wishes, series: Sequence[Series]) -> list[str]:

@@ -244,7 +244,7 @@ class LocalBackend(Backend):
             engine=EngineName(self.engine),
             hold_out=[parse_hold_out(text) for text in request.hold_out],
             parameters=request.parameters,
-            settings=Settings(waves=request.waves, designs=request.designs, folder=folder),
+            settings=Settings(rounds=request.rounds, designs=request.designs, folder=folder),
             tables=request.tables,
         )
         with self.resources.pool(cores()) as pool:

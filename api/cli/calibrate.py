@@ -75,10 +75,15 @@ def calibrate(
     engine: Annotated[
         EngineChoice, typer.Option(help="mqsim is your own (IOJOULE_MQSIM); it knows of time only.")
     ] = EngineChoice.EMBEDDED,
-    waves: Annotated[int, typer.Option(min=1, max=20, help="Of history matching.")] = 3,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds", "--waves", min=1, max=20, help="Of steps; each measures the slopes anew."
+        ),
+    ] = 2,
     designs: Annotated[
-        int | None, typer.Option(min=8, metavar="N", help="A wave; default: 8 for each parameter.")
-    ] = None,
+        int, typer.Option(min=8, metavar="N", help="Spread over the ranges at first.")
+    ] = 12,
     state: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keeps what was simulated: a killed run goes on."),
@@ -106,7 +111,7 @@ def calibrate(
         set=setting_values(settings or []),
         hold_out=hold_out or [],
         parameters=_listed(parameters),
-        waves=waves,
+        rounds=rounds,
         designs=designs,
         tables=not no_tables,
     )

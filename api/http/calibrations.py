@@ -32,7 +32,7 @@ from iojoule.datasets.errors import InputError
 EXAMPLE: dict[str, Any] = {
     "datasets": ["019c1d2e3f405a6b7c8d9e0f1a2b"],
     "drive": "samsung-980-pro-1tb",
-    "waves": 2,
+    "rounds": 1,
 }
 
 router = APIRouter(
@@ -44,7 +44,7 @@ router = APIRouter(
 
 CalibrationBody = Annotated[
     CalibrationRequest,
-    Body(openapi_examples={"worked": {"summary": "Two waves on one dataset", "value": EXAMPLE}}),
+    Body(openapi_examples={"worked": {"summary": "One round on one dataset", "value": EXAMPLE}}),
 ]
 
 

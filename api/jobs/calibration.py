@@ -36,7 +36,9 @@ def run(running: Running) -> Outcome:
     with running.state.database.read() as connection:
         kept = [datasets.find(connection, id_) for id_ in asked.datasets]
     paths = [datasets.laid_out(running.state, one, running.folder / "datasets") for one in kept]
-    settings = Settings(waves=asked.waves, designs=asked.designs, folder=running.folder / "designs")
+    settings = Settings(
+        rounds=asked.rounds, designs=asked.designs, folder=running.folder / "designs"
+    )
     wishes = Wishes(
         hold_out=held, parameters=asked.parameters, settings=settings, tables=asked.tables
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import number
@@ -35,11 +35,19 @@ class CalibrationRequest(BaseModel):
     parameters: list[Word] = Field(
         default=[], max_length=100, description="Timing parameters; none: the usual ones."
     )
-    waves: Annotated[int, Field(ge=1, le=20, description="Of history matching."), number] = 3
+    rounds: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=20,
+            validation_alias=AliasChoices("rounds", "waves"),
+            description="Of steps; each measures the slopes anew.",
+        ),
+        number,
+    ] = 2
     designs: Annotated[
-        Annotated[int, Field(ge=8, le=1000), number] | None,
-        Field(description="A wave; none: eight for each parameter."),
-    ] = None
+        int, Field(ge=8, le=1000, description="Spread over the ranges at first."), number
+    ] = 12
     tables: bool = Field(default=True, description="Whether the profile answers by simulation.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,19 @@ import numpy as np
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.model.evaluate.bands import Floats
-from iojoule.sim.calibration.history_matching import (
-    Matched,
+from iojoule.sim.calibration.estimate import (
+    REACHES,
+    STEPS,
+    Estimate,
+    Fit,
     Posterior,
-    Simulate,
     Target,
-    Wave,
-    gaussian_log_likelihood,
-    match,
-    place_of,
-    sample_posterior,
-    spread,
+    posterior,
+    search,
 )
 from iojoule.sim.calibration.observations import REPEAT_SD, Point, Series, hosts_of
 from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.residual import place_of
 from iojoule.sim.calibration.runs import (
     OBSERVATION_SD,
     Marks,
@@ -42,7 +41,7 @@ from iojoule.sim.findings import RefusedError
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.local import HERE
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class CalibrationFolder:
@@ -74,19 +73,19 @@ class CalibrationFolder:
         if not kept.is_file():
             _write(kept, text)
 
-    def read(self, cube: Floats) -> Floats | None:
+    def read(self, cube: Floats, *, brief: bool) -> Floats | None:
         """The outputs at a point of the cube, or None where it was not simulated yet."""
         if self.path is None:
             return None
         try:
-            told = json.loads((self.path / _name(cube)).read_bytes())
+            told = json.loads((self.path / _name(cube, brief)).read_bytes())
             return np.array(told["outputs"], dtype=float)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
             return None  # half a file of another program's making: simulated once more
 
-    def write(self, cube: Floats, outputs: Floats) -> None:
+    def write(self, cube: Floats, outputs: Floats, *, brief: bool) -> None:
         """Keep the outputs of a point of the cube.
 
         Raises:
@@ -94,11 +93,12 @@ class CalibrationFolder:
         """
         if self.path is not None:
             said = {"cube": cube.tolist(), "outputs": outputs.tolist()}
-            _write(self.path / _name(cube), json.dumps(said))
+            _write(self.path / _name(cube, brief), json.dumps(said))
 
 
-def _name(cube: Floats) -> str:
-    return f"run-{hashlib.sha256(np.ascontiguousarray(cube).tobytes()).hexdigest()[:20]}.json"
+def _name(cube: Floats, brief: bool) -> str:
+    hashed = hashlib.sha256(np.ascontiguousarray(cube).tobytes()).hexdigest()[:20]
+    return f"run-{hashed}{'-brief' if brief else ''}.json"
 
 
 def _write(path: Path, text: str) -> None:
@@ -117,8 +117,11 @@ LEAST_POINTS = 8
 ALIKE_POINTS = 20
 """Of points that differ in size alone the fit takes so many, evenly over log size."""
 
-FINALISTS = 12
-"""Likely points of the posterior that are simulated to choose the final estimate among them."""
+FINALISTS = 3
+"""Designs at the end that are simulated as long as points are compared."""
+
+LAST_REACH = 0.1
+"""How far the last step may go: it corrects for what short runs see otherwise than long ones."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +129,14 @@ class Settings:
     """How to calibrate.
 
     Attributes:
-        waves: Of history matching.
-        designs: Simulated a wave; None takes eight for each parameter.
+        rounds: Of Gauss-Newton steps; each measures the slopes anew.
+        designs: Spread over the ranges at first, the drive as it is among them.
         seed: Of everything that is drawn.
         folder: Keeps what was simulated; None keeps nothing.
     """
 
-    waves: int = 3
-    designs: int | None = None
+    rounds: int = 2
+    designs: int = 12
     seed: int = 0
     folder: Path | None = None
 
@@ -144,15 +147,18 @@ class Timing:
 
     Attributes:
         space: The parameters.
-        cube: The estimate as a point of the unit cube.
+        estimate: The best design.
         posterior: How well it is known.
-        matched: What history matching found.
     """
 
     space: ParameterSpace
-    cube: Floats
+    estimate: Estimate
     posterior: Posterior
-    matched: Matched
+
+    @property
+    def cube(self) -> Floats:
+        """The estimate as a point of the unit cube."""
+        return self.estimate.cube
 
 
 class Problem:
@@ -206,10 +212,18 @@ class Problem:
             ]
         return Target(np.array(measured), np.array(deviations), np.array(features))
 
-    def outputs(self, cube: Floats) -> Floats:
-        """Simulate one design; NaN where the drive cannot be simulated there."""
+    def outputs(self, cube: Floats, *, brief: bool = False) -> Floats:
+        """Simulate one design; NaN where the drive cannot be simulated there.
+
+        Args:
+            cube: The design.
+            brief: Whether points run only as long as a search needs.
+        """
         try:
-            told = [run_point(self.space, cube, each, self.engine).log_iops for each in self.points]
+            told = [
+                run_point(self.space, cube, each, self.engine, brief=brief).log_iops
+                for each in self.points
+            ]
             for series, marks in self.series:
                 course = run_series(self.space, cube, series, self.engine)
                 told += simulated_marks(course, marks, series).logs()
@@ -229,7 +243,7 @@ def thinned(points: Sequence[Point]) -> list[Point]:
     for same in alike.values():
         places = np.array([[each.features()[0]] for each in same])
         if len(same) > ALIKE_POINTS:
-            chosen_places = spread(places, ALIKE_POINTS, 0)
+            chosen_places = _spread(places, ALIKE_POINTS, 0)
             kept += [
                 each for each, place in zip(same, places, strict=True) if place[0] in chosen_places
             ]
@@ -238,87 +252,110 @@ def thinned(points: Sequence[Point]) -> list[Point]:
     return kept
 
 
+def _spread(sample: Floats, count: int, seed: int) -> Floats:
+    """`count` of the sample's points, far from each other (greedy maximin)."""
+    random = np.random.default_rng(seed)
+    if len(sample) <= count:
+        return sample
+    pool = sample[random.permutation(len(sample))[: 40 * count]]
+    chosen = [0]
+    distance = np.linalg.norm(pool - pool[0], axis=1)
+    while len(chosen) < count:
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.linalg.norm(pool - pool[chosen[-1]], axis=1))
+    return pool[chosen]
+
+
 def calibrate_timing(
     problem: Problem,
     settings: Settings,
     folder: CalibrationFolder,
     *,
     pool: Pool = HERE,
-    told: Callable[[Wave], None] | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Timing:
-    """Find the timing parameters.
+    """Find the timing parameters: a search on short runs, then a last step on long ones.
 
     Args:
         problem: What is fitted.
         settings: How.
         folder: Keeps what was simulated.
         pool: Where designs are simulated.
-        told: Called after each wave.
-        watch: Told of designs done and of all that there will be.
+        watch: Told of designs done and of how many there will be at most.
 
     Raises:
         InputError: No design could be simulated.
     """
-    space = problem.space
-    designs = settings.designs or max(24, 8 * len(space))
-    total = settings.waves * designs + FINALISTS
-    simulate = simulator(problem, pool, folder, watch, total)
-    matched = match(
-        problem.target,
-        simulate,
-        space.start(),
-        waves=settings.waves,
-        designs=designs,
+    space, target, start = problem.space, problem.target, problem.space.start()
+    at_most = settings.designs + settings.rounds * (len(space) + len(REACHES) * STEPS) + FINALISTS
+    simulated = _Designs(problem, pool, folder, watch, at_most)
+    found = search(
+        target,
+        simulated.briefly,
+        start,
+        rounds=settings.rounds,
+        designs=settings.designs,
         seed=settings.seed,
-        told=told,
     )
-    posterior = sample_posterior(problem.target, matched, settings.seed)
-    finalists = np.concatenate(
-        [posterior.mean[None, :], spread(posterior.draws, FINALISTS - 1, settings.seed)]
-    )
-    outputs = simulate(finalists)
-    usable = np.isfinite(outputs).all(axis=1)
-    cubes = np.concatenate([finalists[usable], matched.cubes])
-    made = np.concatenate([outputs[usable], matched.outputs])
-    logs = gaussian_log_likelihood(
-        problem.target, made, np.zeros((1, made.shape[1])), matched.discrepancy_sd
-    )
-    return Timing(space, cubes[int(np.argmax(logs))], posterior, matched)
+    (at_length,) = simulated.at_length(found.cube[None, :])
+    fit = Fit(target, start, found.discrepancy_sd)
+    corrected = fit.step(found.cube, at_length, found.slopes, LAST_REACH)
+    others = np.array([corrected, (corrected + found.cube) / 2])
+    cubes = np.concatenate([found.cube[None, :], others])
+    outputs = np.concatenate([at_length[None, :], simulated.at_length(others)])
+    misfits = np.nan_to_num(fit.misfits(cubes, outputs), nan=np.inf)
+    best = int(np.argmin(misfits))
+    estimate = replace(found, cube=cubes[best], outputs=outputs[best])
+    if watch is not None:
+        watch(at_most, at_most)
+    return Timing(space, estimate, posterior(fit, estimate, settings.seed))
 
 
-def simulator(
-    problem: Problem,
-    pool: Pool,
-    folder: CalibrationFolder,
-    watch: Callable[[int, int], None] | None,
-    total: int,
-) -> Simulate:
+class _Designs:
     """Runs designs in a pool, and those that the folder holds not at all."""
-    before = 0
 
-    def simulate(cubes: Floats) -> Floats:
-        nonlocal before
-        outputs = [folder.read(cube) for cube in cubes]
+    def __init__(
+        self,
+        problem: Problem,
+        pool: Pool,
+        folder: CalibrationFolder,
+        watch: Callable[[int, int], None] | None,
+        at_most: int,
+    ) -> None:
+        self._problem, self._pool, self._folder = problem, pool, folder
+        self._watch, self._at_most, self._done = watch, at_most, 0
+
+    def briefly(self, cubes: Floats) -> Floats:
+        """Outputs as a search needs them."""
+        return self._run(cubes, brief=True)
+
+    def at_length(self, cubes: Floats) -> Floats:
+        """Outputs as points are compared."""
+        return self._run(cubes, brief=False)
+
+    def _run(self, cubes: Floats, *, brief: bool) -> Floats:
+        outputs = [self._folder.read(cube, brief=brief) for cube in cubes]
         missing = [
             place
             for place, kept in enumerate(outputs)
-            if kept is None or len(kept) != len(problem.target.measured)
+            if kept is None or len(kept) != len(self._problem.target.measured)
         ]
-        known = before + len(cubes) - len(missing)
-        done = 0
+        self._done += len(cubes) - len(missing)
 
         def keep(index: int, made: Floats) -> None:
-            nonlocal done
-            done += 1
-            folder.write(cubes[missing[index]], made)
-            if watch is not None:
-                watch(known + done, total)
+            self._done += 1
+            self._folder.write(cubes[missing[index]], made, brief=brief)
+            if self._watch is not None:
+                self._watch(self._done, self._at_most)
 
-        made = pool.map(_outputs, [cubes[place] for place in missing], shared=problem, done=keep)
+        made = self._pool.map(
+            _outputs,
+            [(cubes[place], brief) for place in missing],
+            shared=self._problem,
+            done=keep,
+        )
         for place, one in zip(missing, made, strict=True):
             outputs[place] = one
-        before += len(cubes)
         found = np.array(outputs)
         if not np.isfinite(found).all(axis=1).any():
             raise InputError(
@@ -327,8 +364,7 @@ def simulator(
             )
         return found
 
-    return simulate
 
-
-def _outputs(problem: Problem, cube: Floats) -> Floats:
-    return problem.outputs(cube)
+def _outputs(problem: Problem, design: tuple[Floats, bool]) -> Floats:
+    cube, brief = design
+    return problem.outputs(cube, brief=brief)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from iojoule.model.evaluate.bands import Floats
-from iojoule.sim.calibration.history_matching import CORRELATED
+from iojoule.sim.calibration.estimate import CORRELATED
 from iojoule.sim.device import DeviceConfig
 
 WATTS_SD = 0.02

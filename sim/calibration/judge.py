@@ -17,9 +17,9 @@ from iojoule.model.evaluate.device_power import regressors
 from iojoule.model.evaluate.linear_law import values as law_values
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.energy import EnergyFit, fit_energy
-from iojoule.sim.calibration.history_matching import NORMAL_90, Residual, learn, place_of
 from iojoule.sim.calibration.observations import Point, Series
 from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.residual import NORMAL_90, Residual, learn, place_of
 from iojoule.sim.calibration.runs import (
     ENERGY_FIELDS,
     Course,
@@ -169,7 +169,7 @@ def _before_and_after(timed: _Timed, point: Point) -> tuple[Outcome, Outcome, Fl
     space, cube, fields, engine = timed.space, timed.cube, timed.fields, timed.engine
     rates = np.full(len(fields), np.nan)
     if len(fields) and np.isfinite(point.watts):
-        rates = point_rates(space, cube, point, fields, engine)
+        rates = point_rates(space, cube, point, engine)
     before = run_point(timed.plain, np.empty(0), point, engine)
     return before, run_point(space, cube, point, engine), rates
 

@@ -27,6 +27,11 @@ POINT_REQUESTS = 1500
 POINT_LATENCIES = 6
 """So many mean latencies at least are simulated, after two that warm up."""
 
+BRIEF_LATENCIES = 3
+BRIEF_REQUESTS = 400
+BRIEF_ALONE = 60
+"""What a search needs of a point: of requests that run alone, one is much like another."""
+
 POINT_STEPS = 40
 """Steps in which a point's requests are counted."""
 
@@ -71,12 +76,16 @@ class Course:
     watts: Floats
 
 
-def point_flow(point: Point, cost: float) -> tuple[FlowConfig, int]:
+def point_flow(point: Point, cost: float, *, brief: bool = False) -> tuple[FlowConfig, int]:
     """The flow of a point with its host's costs times `cost`, and its warm-up in ns."""
     latency_ns = point.concurrency / point.iops * 1e9
     warmup_ns = round(2 * latency_ns) if point.concurrency > 1 else 0
-    run_ns = max(POINT_LATENCIES * latency_ns, POINT_REQUESTS / point.iops * 1e9)
-    run_ns = min(max(run_ns, 2e6), LONGEST_POINT_NS)
+    latencies, requests = POINT_LATENCIES, POINT_REQUESTS
+    if brief:
+        latencies = BRIEF_LATENCIES
+        requests = BRIEF_REQUESTS if point.concurrency > 1 else BRIEF_ALONE
+    run_ns = max(latencies * latency_ns, requests / point.iops * 1e9)
+    run_ns = min(max(run_ns, 0.0 if brief else 2e6), LONGEST_POINT_NS)
     flow = flow_of(point.measurement, "calibration", warmup_ns + round(run_ns))
     return with_cost(flow, cost), warmup_ns
 
@@ -122,12 +131,14 @@ def point_drive(device: DeviceConfig, warmup_ns: int = 0) -> DeviceConfig:
     return device.model_copy(update={"blocks_per_plane": blocks, "physical": options})
 
 
-def run_point(space: ParameterSpace, cube: Floats, point: Point, engine: Engine) -> Outcome:
+def run_point(
+    space: ParameterSpace, cube: Floats, point: Point, engine: Engine, *, brief: bool = False
+) -> Outcome:
     """Simulate one point at a point of the cube."""
     device, cost = space.drive(cube, point.host)
     about = point.measurement.conditions
     device = on_link(device, about.pcie_generation, about.pcie_lanes)
-    return run_flow(device, point, cost, engine)
+    return run_warm(device, *point_flow(point, cost, brief=brief), engine)
 
 
 def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) -> Outcome:
@@ -138,7 +149,8 @@ def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) ->
 def run_warm(device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Engine) -> Outcome:
     """Simulate one flow on a drive.
 
-    Requests are counted from the warm-up until no new ones are made, so that the queues are full.
+    Requests are counted from the warm-up until no new ones are made, so that the queues are full;
+    those that run alone need neither.
     """
     if device.mode is Mode.COMPAT:
         return _outcome(engine.run(device, Scenario(flows=(without_host(flow),))), None)
@@ -151,7 +163,7 @@ def run_warm(device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Eng
     told = result.flows[0]
     first = -(-warmup_ns // step_ns)
     served = None
-    if told.series is not None:
+    if warmup_ns and told.series is not None:
         both = zip(told.series.serviced_read, told.series.serviced_write, strict=True)
         served = sum([reads + writes for reads, writes in both][first:POINT_STEPS])
     seconds = (POINT_STEPS - first) * step_ns * 1e-9
@@ -271,39 +283,49 @@ UNITS = {"controller_active_watts": 1.0, "block_erase_joules": 1e-3}
 """What stands for one of a field while its events are counted; the others take a nanojoule."""
 
 
-def counting(device: DeviceConfig, field: str) -> tuple[DeviceConfig, float]:
-    """The drive that draws one unit for every event of one energy field and nothing else.
+def counting(device: DeviceConfig, fields: Sequence[str]) -> tuple[DeviceConfig, dict[str, float]]:
+    """The drive that draws one unit for every event of some energy fields and nothing else.
 
     No power state caps it, and both the idle and the active watts of the controller count as
-    active, so that what it draws is the event's rate.
+    active.
 
     Returns:
-        The drive, and the unit.
+        The drive, and the units.
     """
-    unit = UNITS.get(field, 1e-9)
-    energy: dict[str, object] = {field: (unit,) * 3 if field.startswith("page_") else unit}
-    if field.startswith("page_"):
-        energy[f"slc_{field}"] = unit
+    units = {field: UNITS.get(field, 1e-9) for field in fields}
+    energy: dict[str, object] = {}
+    for field, unit in units.items():
+        energy[field] = (unit,) * 3 if field.startswith("page_") else unit
+        if field.startswith("page_"):
+            energy[f"slc_{field}"] = unit
     options = device.physical.model_copy(
         update={"energy": EnergyOptions.model_validate(energy), "power": PowerOptions()}
     )
-    return device.model_copy(update={"physical": options}), unit
+    return device.model_copy(update={"physical": options}), units
 
 
-def point_rates(
-    space: ParameterSpace, cube: Floats, point: Point, fields: Sequence[str], engine: Engine
-) -> Floats:
-    """Events a second by energy field, shape (fields,)."""
+def point_rates(space: ParameterSpace, cube: Floats, point: Point, engine: Engine) -> Floats:
+    """Events a second of all ENERGY_FIELDS, shape (fields,), from one run that counts them all."""
     device, cost = space.drive(cube, point.host)
     about = point.measurement.conditions
     device = on_link(device, about.pcie_generation, about.pcie_lanes)
     flow, warmup_ns = point_flow(point, cost)
-    rates = []
-    for field in fields:
-        counted, unit = counting(point_drive(device, warmup_ns), field)
-        watts = engine.run(counted, Scenario(flows=(flow,))).device.power_watts_mean
-        rates.append((watts or 0.0) / unit)
-    return np.array(rates)
+    counted, units = counting(point_drive(device, warmup_ns), ENERGY_FIELDS)
+    told = engine.run(counted, Scenario(flows=(flow,))).device
+    joules, extra = told.energy_joules or {}, told.physical
+    base = (extra.static_joules or {}).get("controller", 0.0) if extra else 0.0
+    # the controller is always on: its joules at one watt are the seconds
+    found = {
+        "controller_active_watts": base,
+        "page_read_joules": joules.get("array_read", 0.0),
+        "page_program_joules": joules.get("array_program", 0.0),
+        "block_erase_joules": joules.get("array_erase", 0.0),
+        "channel_joules_per_byte": joules.get("channel", 0.0),
+        "link_joules_per_byte": joules.get("link", 0.0),
+        "controller_joules_per_command": joules.get("controller", 0.0) - base,
+    }
+    seconds = base / units["controller_active_watts"]
+    return np.array([found[field] / units[field] / seconds for field in ENERGY_FIELDS])
 
 
 def series_rates(
@@ -315,9 +337,9 @@ def series_rates(
     device = on_link(device, about.pcie_generation, about.pcie_lanes)
     rates = []
     for field in fields:
-        counted, unit = counting(device, field)
+        counted, units = counting(device, [field])
         told = course(counted, cost, series, engine)
-        rates.append(told.watts / unit)
+        rates.append(told.watts / units[field])
     return told, np.array(rates).T
 
 

@@ -16,7 +16,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.energy import EnergyFit
-from iojoule.sim.calibration.history_matching import indistinct
+from iojoule.sim.calibration.estimate import indistinct
 from iojoule.sim.calibration.judge import Judged, Row
 from iojoule.sim.calibration.observations import Excluded
 
@@ -52,7 +52,7 @@ def make_section(
         parameters=_parameters(timing, source),
         energy=_energy(energy, source) if energy is not None else [],
         tables=tables,
-        discrepancy_sd=rounded(timing.matched.discrepancy_sd),
+        discrepancy_sd=rounded(timing.estimate.discrepancy_sd),
         indistinct=[sentence for _, sentence in told],
         excluded=[f"{count} measurements: {reason}" for reason, count in reasons.items()],
         errors=error_table(judged.rows),

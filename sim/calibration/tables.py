@@ -19,9 +19,9 @@ from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.energy import EnergyFit
-from iojoule.sim.calibration.history_matching import Residual, place_of
 from iojoule.sim.calibration.judge import Judged, group_of
 from iojoule.sim.calibration.observations import Point
+from iojoule.sim.calibration.residual import Residual, place_of
 from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine

@@ -115,7 +115,7 @@ class Load:
     def calibrate(self) -> None:
         """A calibration, after which another profile answers, followed until it has ended."""
         body = {"datasets": [self._dataset], "drive": DEVICE, "parameters": ["page_read_ns"],
-                "waves": 1, "designs": 8, "tables": False}  # fmt: skip
+                "rounds": 1, "designs": 8, "tables": False}  # fmt: skip
         sent = posted(f"/devices/{DEVICE}/calibrations", body)
         self._follow(self._accepted(sent, "calibration"))
 

@@ -93,7 +93,7 @@ def hidden_drive() -> bytes:
 def quick(dataset: str) -> dict[str, Any]:
     """A calibration on it that takes seconds."""
     return {"datasets": [dataset], "drive": "samsung-980-pro-1tb",
-            "parameters": ["page_read_ns"], "waves": 1, "designs": 8, "tables": False}  # fmt: skip
+            "parameters": ["page_read_ns"], "rounds": 1, "designs": 8, "tables": False}  # fmt: skip
 
 
 def upload(client: httpx.Client, body: Any = TABLE, kind: str = "text/csv") -> httpx.Response:

@@ -40,7 +40,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_dataset(Dataset.from_measurements(rows, Provenance(importer="test")), folder / "runs")
     code = run(
         ["calibrate", str(folder / "runs.parquet"), "--ssd", "samsung-980-pro-1tb",
-         "--parameters", ",".join(TRUTH), "--designs", "10", "--waves", "2", "-j", "2",
+         "--parameters", ",".join(TRUTH), "--designs", "10", "--rounds", "2", "-j", "2",
          "--hold-out", "request_bytes=16384", "--state", str(folder / "state"),
          "-o", str(folder / "profile.json")]
     )  # fmt: skip

@@ -13,7 +13,7 @@ from tests.service import ServiceProcess
 from tests.sim.calibration.hidden import HIDDEN, measured
 
 DEVICE = "samsung-980-pro-1tb"
-QUICK = ("--ssd", DEVICE, "--device", DEVICE, "--parameters", "page_read_ns", "--waves", "1",
+QUICK = ("--ssd", DEVICE, "--device", DEVICE, "--parameters", "page_read_ns", "--rounds", "1",
          "--designs", "8", "--no-tables")  # fmt: skip
 
 

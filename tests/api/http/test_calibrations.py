@@ -44,7 +44,7 @@ def worker(store: State, monkeypatch: pytest.MonkeyPatch) -> Worker:
 
 
 def request(dataset: str, **more: Any) -> dict[str, Any]:
-    quick = {"parameters": ["page_read_ns"], "waves": 1, "designs": 8, "tables": False}
+    quick = {"parameters": ["page_read_ns"], "rounds": 1, "designs": 8, "tables": False}
     return {"datasets": [dataset], "drive": "samsung-980-pro-1tb", **quick, **more}
 
 
@@ -111,7 +111,7 @@ def test_a_dataset_that_tells_too_little_fails_the_job_and_publishes_nothing(
         ({"drive": "/etc/passwd"}, "/drive"),
         ({"set": {"chanels": 4}}, "/set"),
         ({"hold_out": ["x"]}, "/hold_out/0"),
-        ({"waves": 0}, "/waves"),
+        ({"rounds": 0}, "/rounds"),
         ({"folder": "/tmp"}, "/folder"),
     ],
 )

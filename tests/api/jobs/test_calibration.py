@@ -34,7 +34,7 @@ def dataset(state: State, tmp_path: Path) -> str:
 
 def submitted(state: State, dataset_id: str, designs: int = 8) -> Job:
     asked = Calibration(
-        device=DEVICE, datasets=[dataset_id], drive=DEVICE, parameters=["page_read_ns"], waves=1,
+        device=DEVICE, datasets=[dataset_id], drive=DEVICE, parameters=["page_read_ns"], rounds=1,
         designs=designs, tables=False,
     )  # fmt: skip
     with state.database.write() as connection:

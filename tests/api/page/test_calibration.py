@@ -18,7 +18,7 @@ DEVICE = "samsung-980-pro-1tb"
 QUICK = {
     "drive": DEVICE,
     "parameters": ["page_read_ns"],
-    "waves": 2,
+    "rounds": 1,
     "designs": 16,
     "tables": False,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iojoule.sim.calibration.history_matching import NORMAL_90, learn, place_of
+from iojoule.sim.calibration.residual import NORMAL_90, learn, place_of
 
 SIZES, DEPTHS = np.arange(12.0, 19.0), np.arange(0.0, 9.0, 2.0)
 
