@@ -52,6 +52,32 @@ def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) ->
     assert start_order(channels, chips, len(order)) == order
 
 
+@pytest.mark.parametrize(
+    ("seed", "pages_read", "cmt_hits", "last_completion_us"),
+    [
+        (5000007, 1636, 2286, 143393),
+        (5000067, 1337, 265, 132671),
+        (5000082, 1302, 294, 171617),
+        (5000051, 2042, 2139, 152922),
+        (5000201, 5243, 5405, 437737),
+        (5000276, 1134, 658, 33057),
+        (5000038, 561, 561, 5699),
+        (5000053, 1159, 1168, 105486),
+        (5000083, 1023, 1065, 14075),
+    ],
+)
+def test_preconditioned_drives_are_as_in_mqsim(
+    seed: int, pages_read: int, cmt_hits: int, last_completion_us: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave for the same inputs: three sequential, three
+    uniform, three hot and cold, most of them of two flows."""
+    case = draw_case(seed, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)
+    last = max(flow.flow_last_completion_ns for flow in result.flows)
+    assert last // 1000 == last_completion_us
+
+
 def test_a_seed_names_one_case(tmp_path: Path) -> None:
     for seed in range(len(KINDS)):
         assert draw_case(seed, tmp_path) == draw_case(seed, tmp_path)
