@@ -45,11 +45,13 @@ class Resources:
         dask: Address of a Dask scheduler whose workers compute instead.
         state: Folder of results, from which an interrupted computation goes on; with `dask` there
             is one by default, until everything is done.
+        part: Tells this part of a computation from those that others compute for the same folder.
     """
 
     jobs: int | None = None
     dask: str | None = None
     state: Path | None = None
+    part: str = ""
 
     def pool(self, default: int) -> AbstractContextManager[Pool]:
         """What computes, with so many processes by default."""
@@ -75,7 +77,7 @@ class Resources:
         if folder is None:
             yield None
             return
-        results = Kept(folder, kind)
+        results = Kept(folder, kind, self.part)
         complete = False
         try:
             yield results

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iojoule.datasets.errors import InputError
+import numpy as np
+
+from iojoule.datasets.errors import InputError, close_names
+from iojoule.recommender.pareto import non_dominated
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, refuse_errors
 from iojoule.sim.formats.files import (
@@ -101,6 +105,72 @@ def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, 
         if name.startswith(prefix)
     }
     return {**drive.drive.places, **flows}
+
+
+GIB = 1 << 30
+
+PARTS: dict[str, Callable[[DeviceConfig], float]] = {
+    "die": lambda drive: drive.planes / drive.planes_per_die,
+    "channel": lambda drive: drive.channels,
+    "flash_gib": lambda drive: drive.physical_pages * drive.page_bytes / GIB,
+    "cache_gib": lambda drive: drive.cache_bytes / GIB,
+}
+"""What a drive costs by: how many of it a drive has."""
+
+
+def parse_prices(text: str) -> dict[str, float]:
+    """Prices as `die=3,channel=1.5`, in any unit of money.
+
+    Raises:
+        InputError: A part is unknown, or a price is none.
+    """
+    prices = {}
+    for word in text.split(","):
+        name, _, said = word.partition("=")
+        name = name.strip()
+        if name not in PARTS:
+            raise InputError(
+                f"--cost {name}: has no price{close_names(name, PARTS)}; what has: "
+                + ", ".join(PARTS)
+            )
+        try:
+            prices[name] = float(said)
+        except ValueError:
+            prices[name] = math.nan
+        if not 0 <= prices[name] < math.inf:
+            raise InputError(f"--cost {name}={said}: is no price; write a number from 0 on")
+    return prices
+
+
+def on_front(
+    plan: Plan, results: Sequence[ScenarioResult], prices: Mapping[str, float]
+) -> tuple[Plan, list[ScenarioResult]]:
+    """The designs that no other beats in joules, p99 latency and cost; of equals the first.
+
+    Args:
+        plan: Runs of one scenario.
+        results: Of them; the p99 of a design is that of its worst flow.
+        prices: Of parts; each job of the front is labelled with its cost.
+
+    Raises:
+        InputError: Nothing is known of the joules.
+    """
+    costs = []
+    for job, result in zip(plan.jobs, results, strict=True):
+        joules = result.device.energy_joules_total
+        if joules is None:
+            raise InputError(
+                "--front compares joules, and this drive has none: compat mode has no energy; say "
+                "--mode physical with a drive whose energy is known"
+            )
+        money = sum(price * PARTS[name](job.device) for name, price in prices.items())
+        costs.append((joules, max(flow.p99_ns for flow in result.flows), money))
+    best = np.flatnonzero(non_dominated(np.array(costs, dtype=float)))
+    jobs = [
+        replace(plan.jobs[row], labels={**plan.jobs[row].labels, "cost": costs[row][2]})
+        for row in best
+    ]
+    return replace(plan, jobs=jobs), [results[row] for row in best]
 
 
 def document(plan: Plan, results: Sequence[ScenarioResult]) -> dict[str, Any]:

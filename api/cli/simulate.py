@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.application.simulate import Plan, document, doubts, plan_runs
+from iojoule.api.application.simulate import (
+    Plan,
+    document,
+    doubts,
+    on_front,
+    parse_prices,
+    plan_runs,
+)
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     DaskOption,
@@ -123,6 +132,24 @@ def simulate(
             "(flows.queue_depth=1,16); repeated: every combination.",
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Run only the I-th of N parts, as one job of an array; with the same --state for "
+            "all, the command without --shard then joins them.",
+        ),
+    ] = None,
+    front: Annotated[
+        bool,
+        typer.Option(
+            "--front", help="Show only designs that no other beats in joules, p99 and cost."
+        ),
+    ] = False,
+    cost: Annotated[
+        str,
+        typer.Option(metavar="PART=PRICE,...", help="Of a die, channel, flash_gib and cache_gib."),
+    ] = "die=1",
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -188,11 +215,7 @@ def simulate(
             "need --trace"
         )
     if plot is not None:
-        from iojoule.api.reports.plots import check_target
-
-        check_target(plot)
-        if len(vary or []) != 1 or len(ssd) > 1 or len(workload or []) > 1:
-            raise typer.BadParameter("--plot shows one --vary of one drive and one workload")
+        _check_plot(plot, one_field=len(vary or []) == len(ssd) == len(workload or []) == 1)
     if trace or day:
         if workload or server or vary or len(ssd) > 1 or (trace and day) or output is Form.XML:
             raise typer.BadParameter(
@@ -233,6 +256,7 @@ def simulate(
             jobs=jobs,
             dask=dask,
             state=state,
+            shard=shard,
             directory=directory,
             engine=engine is not EngineChoice.EMBEDDED,
             series_step=series_step != 0,
@@ -245,12 +269,14 @@ def simulate(
         if output is Form.XML:
             raise typer.BadParameter("-o xml: a service tells nothing of queues, as this form does")
     axes = [parse_axis(text) for text in vary or []]
+    prices = parse_prices(cost)
     chosen = None if mode is None else Mode(mode.value)
     plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
-    if plot is not None and any("scenario" in job.labels for job in plan.jobs):
-        raise typer.BadParameter("--plot shows one scenario; the workload has several")
+    if (front or plot is not None) and any("scenario" in job.labels for job in plan.jobs):
+        raise typer.BadParameter("--plot and --front show one scenario; the workload has several")
+    plan, part = _part(plan, shard)
     options = RunOptions(
         limits=Limits(
             memory_bytes=max_memory << 20,
@@ -261,19 +287,45 @@ def simulate(
         series_step_ns=round(series_step * NS_PER_SECOND) or None,
         queues=output is Form.XML,
     )
-    place = resources(jobs, dask, state)
+    place = replace(resources(jobs, dask, state), part=part)
     backend = backend_of(server, resources=place, engine=engine.value, options=options)
     with backend as computes, progress() as watch:
         results = computes.simulate(plan, watch)
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
+    if front:
+        plan, results = on_front(plan, results, prices)
     _emit(plan, results, output, directory)
     if plot is not None:
-        from iojoule.api.reports.plots import draw_runs
+        _draw(plan, results, plot)
 
-        [varied] = {name for job in plan.jobs for name in job.labels["varied"]}
-        draw_runs(varied, [job.labels["varied"][varied] for job in plan.jobs], results, plot)
-        console.note(f"wrote {plot}")
+
+def _check_plot(path: Path, *, one_field: bool) -> None:
+    from iojoule.api.reports.plots import check_target
+
+    check_target(path)
+    if not one_field:
+        raise typer.BadParameter("--plot shows one --vary of one drive and one workload")
+
+
+def _draw(plan: Plan, results: Sequence[ScenarioResult], path: Path) -> None:
+    """Draw the runs over the one field that is varied."""
+    from iojoule.api.reports.plots import draw_runs
+
+    [varied] = {name for job in plan.jobs for name in job.labels["varied"]}
+    draw_runs(varied, [job.labels["varied"][varied] for job in plan.jobs], results, path)
+    console.note(f"wrote {path}")
+
+
+def _part(plan: Plan, text: str | None) -> tuple[Plan, str]:
+    """The part of the runs that `--shard` names, and how its results are called."""
+    if text is None:
+        return plan, ""
+    found = re.fullmatch(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})", text)
+    if found is None or int(found[1]) > int(found[2]):
+        raise typer.BadParameter(f"--shard {text}: must be I/N with I from 1 to N, such as 3/16")
+    number, of = int(found[1]), int(found[2])
+    return replace(plan, jobs=plan.jobs[number - 1 :: of]), f"-{number}-of-{of}"
 
 
 def say(findings: Iterable[Finding]) -> None:
@@ -385,7 +437,13 @@ def emit_results(plan: Plan, results: Sequence[ScenarioResult]) -> None:
 
 def _labels(plan: Plan) -> dict[str, str]:
     """Which labels tell the runs apart, and the headings of their columns."""
-    headings = {"ssd": "drive", "workload": "workload", "varied": "varied", "scenario": "scenario"}
+    headings = {
+        "ssd": "drive",
+        "workload": "workload",
+        "varied": "varied",
+        "scenario": "scenario",
+        "cost": "cost",
+    }
     return {
         name: heading
         for name, heading in headings.items()

@@ -17,25 +17,29 @@ from iojoule.sim.workers.pool import I, Pool, S, build
 M = TypeVar("M", bound=BaseModel)
 
 SCHEMA_VERSION = 1
-FILE = "results.jsonl"
+FILES = "results*.jsonl"
 
 
 class Kept(Generic[M]):
-    """A file of results, a line of JSON each, found by a key of what they are results of.
+    """Results, a line of JSON each, found by a key of what they are results of.
 
     Args:
-        folder: Holds the file; made where it is missing.
+        folder: Holds the file; made where it is missing. The files of others in it are read too.
         kind: What a result is.
+        part: Tells this file from those of others that compute a part of the results each.
 
     Raises:
         InputError: It cannot be read or written.
     """
 
-    def __init__(self, folder: Path, kind: type[M]) -> None:
-        self.path = folder / FILE
+    def __init__(self, folder: Path, kind: type[M], part: str = "") -> None:
+        self.path = folder / f"results{part}.jsonl"
         self._known: dict[str, M] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            for path in {*folder.glob(FILES)} - {self.path}:
+                for line in path.read_bytes().split(b"\n"):
+                    self._read(line, kind)
             lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
             for line in lines:
                 self._read(line, kind)

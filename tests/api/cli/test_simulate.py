@@ -133,6 +133,95 @@ def test_the_points_of_a_sweep_are_those_of_its_runs(simulate, tmp_path: Path) -
     assert two.code == 2
 
 
+def physical(iojoule, folder: Path):
+    """Simulate a small drive with energy whose geometry is varied."""
+    (folder / "flows.toml").write_text(
+        "schema_version = 1\n[[scenarios]]\n[[scenarios.flows]]\nread_percent = 100\n"
+        "queue_depth = 8\nworking_set_percent = 5\ntotal_requests = 400\n"
+    )
+    vary = ("channels=1,2,4", "dies_per_chip=1,2", "blocks_per_plane=48,64")
+    small = ("chips_per_channel=1", "planes_per_die=1", *vary)
+
+    def run(*arguments: str):
+        axes = [word for axis in small for word in ("--vary", axis)]
+        return iojoule(
+            "simulate", "--ssd", "samsung-pm9a3-960gb", "--workload", folder / "flows.toml",
+            "--engine", "fast", "-j", "1", *axes, *arguments,
+        )  # fmt: skip
+
+    return run
+
+
+def designs(done) -> list[tuple[float, float, float]]:
+    """Joules, p99 in ns, and cost where it is told."""
+    return [
+        (
+            sum(each["device"]["energy_joules"].values()),
+            max(flow["p99_ns"] for flow in each["flows"]),
+            each.get("cost", 0.0),
+        )
+        for each in json.loads(done.out)["scenarios"]
+    ]
+
+
+def test_no_design_of_the_front_is_beaten_and_every_other_one_is(iojoule, tmp_path: Path) -> None:
+    simulate = physical(iojoule, tmp_path)
+    front = designs(simulate("--front", "--cost", "die=3,flash_gib=0.1"))
+    everything = json.loads(simulate().out)["scenarios"]
+    costs = []
+    for each, (joules, p99, _) in zip(everything, designs(simulate()), strict=True):
+        varied = each["varied"]
+        dies = varied["channels"] * varied["dies_per_chip"]
+        # pages of 16 KiB, 768 to a block
+        gib = dies * varied["blocks_per_plane"] * 768 * 16384 / 2**30
+        costs.append((joules, p99, 3 * dies + 0.1 * gib))
+    assert 0 < len(front) < len(costs)
+
+    def beaten(by: list[tuple[float, float, float]], one: tuple[float, float, float]) -> bool:
+        return any(all(a <= b + 1e-9 for a, b in zip(other, one, strict=True)) for other in by)
+
+    for index, one in enumerate(front):
+        assert not beaten(front[:index] + front[index + 1 :], one)
+        assert any(one == pytest.approx(each) for each in costs)
+    assert all(beaten(front, one) for one in costs)
+
+
+def test_parts_of_an_array_are_joined(iojoule, tmp_path: Path) -> None:
+    simulate, state = physical(iojoule, tmp_path), ("--state", str(tmp_path / "state"))
+    parts = [designs(simulate("--shard", f"{part}/5", *state)) for part in range(1, 6)]
+    assert sorted(len(part) for part in parts) == [2, 2, 2, 3, 3]
+    files = sorted(path.name for path in (tmp_path / "state").iterdir())
+    assert files == [f"results-{part}-of-5.jsonl" for part in range(1, 6)]
+    before = {path: path.read_bytes() for path in (tmp_path / "state").iterdir()}
+    joined = simulate(*state)
+    assert designs(joined) == designs(simulate())
+    assert all(path.read_bytes() == text for path, text in before.items())
+    assert (tmp_path / "state" / "results.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--shard", "0/4"), 2),
+        (("--shard", "5/4"), 2),
+        (("--shard", "2"), 2),
+        (("--front", "--cost", "dice=3"), 3),
+        (("--front", "--cost", "die=-1"), 3),
+        (("--front", "--cost", "die=nan"), 3),
+        (("--front", "--cost", "die"), 3),
+    ],
+)
+def test_parts_and_prices_that_are_none(
+    words: tuple[str, ...], code: int, iojoule, tmp_path: Path
+) -> None:
+    assert physical(iojoule, tmp_path)(*words).code == code
+
+
+def test_without_joules_there_is_no_front(simulate, tmp_path: Path) -> None:
+    done = simulate("--vary", "channels=1,2", "--front")
+    assert done.code == 3
+
+
 def test_several_drives_run_on_one_workload(simulate, tmp_path: Path) -> None:
     other = drive_file(tmp_path, DEVICE.model_copy(update={"flash_technology": "slc"}), "b.xml")
     scenarios = json.loads(simulate("--ssd", str(other)).out)["scenarios"]

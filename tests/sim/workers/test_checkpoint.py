@@ -10,7 +10,7 @@ from pydantic import BaseModel
 import iojoule.sim.workers.checkpoint as module
 from iojoule.datasets.errors import InputError
 from iojoule.sim.errors import WorkersLostError
-from iojoule.sim.workers.checkpoint import FILE, Kept, key_of, map_kept
+from iojoule.sim.workers.checkpoint import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 
 
@@ -64,7 +64,7 @@ def test_half_a_line_and_lines_of_others_are_computed_once_more(tmp_path: Path) 
     for key in KEYS[:2]:
         kept.keep(key, Root(value=7.0))
     kept.close()
-    file = tmp_path / FILE
+    file = tmp_path / "results.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(lines[0] + b"[]\n" + b'{"schema_version": 99}\n' + lines[1][:-20])
     kept = Kept(tmp_path, Root)
