@@ -9,6 +9,7 @@ import contextlib
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,6 +123,9 @@ _NICE = -10
 READ_SECONDS = 0.2
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
+CLOSING_INTERVALS, CLOSING_SECONDS = 1.5, 5.0
+"""How long a sensor may take for its last sample, which is awaited: without it, the end of what was
+recorded would lie beyond the last reading of an instrument that is read once a second."""
 WAITING_CHUNKS = 2000
 """Chunks on their way to the disk; at 25 a second and sensor that is over a minute."""
 
@@ -148,6 +152,7 @@ class Recorder:
         self._writer = threading.Thread(target=self._write, name="recorder-writer", daemon=True)
         self._failures: list[str] = []
         self._ending = threading.Event()
+        self.end_ns = 0
         self._recording: Recording | None = None
 
     def __enter__(self) -> Recorder:
@@ -240,6 +245,7 @@ class Recorder:
             ) from error
 
     def _end_threads(self) -> None:
+        self.end_ns = time.monotonic_ns()
         self._ending.set()
         for track in self._tracks:
             track.thread.join(STOP_SECONDS)
@@ -311,19 +317,27 @@ class _Track:
         probe = self.sensor.probe()
         self._prepare(probe)
         self.started.set()
+        newest_ns = 0
         while not self._recorder.ending():
-            self._pass_on(self.sensor.read(READ_SECONDS))
+            newest_ns = self._pass_on(self.sensor.read(READ_SECONDS)) or newest_ns
+        wait = min(CLOSING_INTERVALS / probe.nominal_hertz, CLOSING_SECONDS)
+        until = time.monotonic() + wait
+        while newest_ns < self._recorder.end_ns and time.monotonic() < until:
+            newest_ns = self._pass_on(self.sensor.read(wait)) or newest_ns
 
     def _prepare(self, probe: Probe) -> None:
         self._spool = Spool(self._folder, self._number, self.sensor.name, probe)
         recents = {scope: Recent(probe, scope) for scope in Scope}
         self.recent = {scope: recent for scope, recent in recents.items() if recent}
 
-    def _pass_on(self, chunk: Chunk) -> None:
-        if len(chunk):
-            for recent in self.recent.values():
-                recent.add(chunk)
-            self._recorder.hand_over(self, chunk)
+    def _pass_on(self, chunk: Chunk) -> int:
+        """Hand over; returns the time of the newest sample, 0 where there is none."""
+        if not len(chunk):
+            return 0
+        for recent in self.recent.values():
+            recent.add(chunk)
+        self._recorder.hand_over(self, chunk)
+        return int(chunk.monotonic_ns[-1])
 
     def _end(self) -> None:
         """Stop the sensor; what it held back still counts."""

@@ -66,7 +66,9 @@ class FakeSensor:
         if len(times):
             self._next_ns = int(times[-1]) + self._step_ns
         self._samples += len(times)
-        values = np.asarray(self._values(times), dtype=np.float64).reshape(len(times), -1)
+        values = np.asarray(self._values(times), dtype=np.float64).reshape(
+            len(times), len(self._rails)
+        )
         return Chunk(times, values, np.zeros(len(times), np.uint8))
 
     def mark(self) -> None:

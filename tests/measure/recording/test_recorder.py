@@ -122,6 +122,16 @@ def test_gauges_counters_and_what_nobody_measures(tmp_path: Path) -> None:
         recording.power(Scope.DEVICE, end, begin)
 
 
+def test_the_last_reading_of_a_slow_counter_is_awaited(tmp_path: Path) -> None:
+    rail = Rail("drive", "joules", Kind.ENERGY, Scope.DEVICE)
+    slow = FakeSensor(lambda times: 3.0e-9 * times, (rail,), hertz=2.0)
+    recording, begin, end = recorded(tmp_path, slow, seconds=0.7)
+    power = recording.power(Scope.DEVICE, begin, end)
+    assert power is not None
+    assert power.mean_watts == pytest.approx(3.0)
+    assert power.coverage > 0.95  # from its first reading, a moment after the begin
+
+
 def test_what_was_recorded_is_read_back(tmp_path: Path) -> None:
     recording, begin, end = recorded(tmp_path, FakeSensor(constant(7.0, 1.0), rails_of(2)))
     again = read_recording(tmp_path)
