@@ -140,7 +140,10 @@ class Workload(Section):
 
 
 class HostSettings(Section):
-    """What the host may set; None is left out."""
+    """What the host may set; None is left out.
+
+    `power_limit_watts` is the cap that the drive itself keeps (NVMe Power Limit); 0 is none.
+    """
 
     request_bytes: RequestBytes | None = None
     queue_depth: Depth | None = None
@@ -151,6 +154,7 @@ class HostSettings(Section):
     scheduler: Scheduler | None = None
     power_state: PowerState | None = None
     post_write_power_state: PowerState | None = None
+    power_limit_watts: NonNegative | None = None
     apst_enabled: Truth | None = None
     link_power_policy: LinkPowerPolicy | None = None
     standby_timer_seconds: NonNegative | None = None

@@ -24,6 +24,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 
 SUSPENDED = "suspended"
 DRIFTED = "drifted"
+POWER_LIMITED = "power_limited"
 
 PARTS = ("idle", "awake", "read", "write", "background")
 
@@ -38,6 +39,7 @@ class Basis:
         power_state: Operational power state that it is held in.
         settings: Further columns of `make_frame` that hold for it.
         sleep: What it falls through at rest; None where it is not known that it sleeps.
+        power_limited: Whether it is known to keep a power limit, under which no profile was fitted.
     """
 
     profile: DeviceProfile
@@ -45,6 +47,7 @@ class Basis:
     power_state: int = 0
     settings: tuple[tuple[str, Any], ...] = ()
     sleep: Descent | None = None
+    power_limited: bool = False
 
     @property
     def is_expected(self) -> bool:
@@ -233,6 +236,8 @@ class Meter:
             better = correction.corrected(parts)
             watts, sd = better.watts, min(better.sd, sd)
         parts = _scaled(parts, watts)
+        if account.basis.power_limited and measured is None:
+            reasons.append(POWER_LIMITED)
         if intervals.suspended_seconds:
             reasons.append(SUSPENDED)
             account.unmetered += intervals.suspended_seconds

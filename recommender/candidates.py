@@ -181,6 +181,7 @@ def _check_current(
         settings = host_settings.row_of(current.model_dump())[None, :]
         host_settings.check(settings, profile.host_operation, profile.host.host_id)
         host_settings.check_rest(settings, profile)
+        host_settings.check_limit({"power_limit_watts": [current.power_limit_watts]}, 1)
     except InputError as error:
         raise InputError(
             error.message.replace("row 1: ", "current.", 1), field=f"current.{error.field}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iojoule.api.application.meter_basis import DriveState, ask, basis_of, in_state, power_state
+from iojoule.api.application.meter_basis import DriveState, ask, ask_again, basis_of, in_state
 from iojoule.datasets.errors import InputError
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError, HostStateError
@@ -199,7 +199,7 @@ class LiveMeter:
         return basis_of(drive, self.options.profiles or {}, self.options.sysfs, said)
 
     def _ask_again(self) -> None:
-        """Ask drives that have just served, so that none wakes, whether their state is another."""
+        """Ask drives that have just served, so that none wakes, for their state and limit."""
         for reading in self.readings:
             asked = self._asked.get(reading.drive.key)
             now = time.monotonic()
@@ -207,12 +207,12 @@ class LiveMeter:
                 continue
             asked.seconds = now
             try:
-                state = power_state(asked.nvme)
+                said = ask_again(asked.nvme, asked.said)
             except DriveError:
                 del self._asked[reading.drive.key]  # it has gone, and is asked when it comes back
                 continue
-            if state != asked.said.power_state:
-                asked.said = replace(asked.said, power_state=state)
+            if said != asked.said:
+                asked.said = said
                 basis = in_state(reading.basis, reading.drive, self.options.sysfs, asked.said)
                 self.meter.rebase(reading.drive.key, basis)
 

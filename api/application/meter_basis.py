@@ -19,6 +19,7 @@ from iojoule.measure.drive.nvme import (
     POWER_STATE_MASK,
     NvmeController,
 )
+from iojoule.measure.drive.power_measurement import POWER_LIMIT, limit_watts
 from iojoule.measure.drive.transition_table import Transition, chain_from, decode, linux_chain
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.idle import Chain, Descent, descent
@@ -48,33 +49,45 @@ LINUX_LATENCY_US = 100_000
 
 @dataclass(frozen=True)
 class DriveState:
-    """What a drive said of its power states: four commands, which may wake it.
+    """What a drive said of its power: five commands, which may wake it.
 
     Attributes:
         states: As it declares them.
         power_state: It is in now, or rests from.
         table: Its autonomous transitions; empty where they are switched off.
+        power_limited: Whether somebody limits its power; None where it takes no limit.
     """
 
     states: tuple[DeclaredState, ...]
     power_state: int
     table: tuple[Transition, ...]
+    power_limited: bool | None = None
 
 
 def ask(nvme: NvmeController) -> DriveState:
     """Ask a drive; raises DriveError where it does not answer."""
     controller = nvme.identify()
     enabled = controller.has_apst and bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
-    return DriveState(
+    said = DriveState(
         states=declared_states(controller.power_states),
-        power_state=power_state(nvme),
+        power_state=0,
         table=decode(nvme.transitions()) if enabled else (),
+        power_limited=False if controller.limits_power else None,
     )
+    return ask_again(nvme, said)
 
 
-def power_state(nvme: NvmeController) -> int:
-    """The power state that the host has set: one command, which may wake the drive."""
-    return nvme.feature(POWER_MANAGEMENT) & POWER_STATE_MASK
+def ask_again(nvme: NvmeController, said: DriveState) -> DriveState:
+    """With state and limit that the host has set by now: one or two commands, which may wake it.
+
+    Raises DriveError where it does not answer.
+    """
+    limits = said.power_limited is not None
+    return replace(
+        said,
+        power_state=nvme.feature(POWER_MANAGEMENT) & POWER_STATE_MASK,
+        power_limited=limit_watts(nvme.feature(POWER_LIMIT)) is not None if limits else None,
+    )
 
 
 def basis_of(
@@ -104,7 +117,7 @@ def basis_of(
 
 
 def in_state(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState) -> Basis:
-    """The same where the drive is in another power state."""
+    """The same where the drive is in another power state, or limited."""
     return _asleep(basis, drive, sysfs, said)
 
 
@@ -138,7 +151,11 @@ def _asleep(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState | N
     state = said.power_state if said else 0
     operational = _operational(basis.profile)
     # a state that the profile knows nothing of: what it draws at full power is the best there is
-    basis = replace(basis, power_state=state if state < operational else 0)
+    basis = replace(
+        basis,
+        power_state=state if state < operational else 0,
+        power_limited=bool(said and said.power_limited),
+    )
     if rest is None or (said is None and not drive.sleeps_by_itself):
         return basis
     known = [sleep.latency for sleep in rest.sleeps]

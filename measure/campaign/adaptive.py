@@ -21,6 +21,7 @@ from iojoule.measure.campaign.conduct import Bench, Conductor, Observer, Summary
 from iojoule.measure.campaign.folder import CampaignFolder
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.runs import Run, run_seconds, space_filling
+from iojoule.measure.campaign.settings import resting_powers
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
 from iojoule.model.fit.gaussian_process import coordinates
@@ -144,8 +145,8 @@ class _Adaptive:
         self._conductor = Conductor(
             self.plan, self.folder, self.bench, self.observer, known, len(self.runs)
         )
-        states = {run.point.configuration.power_state for run in self.runs}
-        self._last_seconds = len(states) * self.plan.settle.baseline_seconds
+        powers = resting_powers(run.point for run in self.runs)
+        self._last_seconds = len(powers) * self.plan.settle.baseline_seconds
 
     def conduct(self) -> Summary:
         conductor = self._conductor

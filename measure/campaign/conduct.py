@@ -168,7 +168,8 @@ class Conductor:
         """Idle power in the power state of a run, in order of time; empty where none counts."""
         if record.measurement is None:
             return []
-        levels = self.state.idle_in(record.measurement.configuration.power_state)
+        chosen = record.measurement.configuration
+        levels = self.state.idle_in(chosen.power_state, chosen.power_limit_watts)
         return [IdleLevel(level.mean_watts, level.standard_error_watts) for level in levels]
 
     def _helps(self, record: RunRecord) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from iojoule.datasets.steady_state import WINDOW_ROUNDS, steadiness
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Pattern
 from iojoule.measure.campaign import idle, settings
 from iojoule.measure.campaign.conduct import Store
-from iojoule.measure.campaign.folder import CampaignState, RunRecord
+from iojoule.measure.campaign.folder import CampaignState, RunRecord, idle_key
 from iojoule.measure.campaign.idle import RecorderOf
 from iojoule.measure.campaign.plan import Plan, Purge
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
@@ -218,6 +218,11 @@ class DriveBench:
         controller = rig.drive.controller
         has_apst = controller is not None and controller.has_apst
         settings.wake(rig.drive.device)
+        if rig.controller is not None and settings.sweeps_limit(self._points):
+            # restored in the opposite order: states above a limit are not available
+            rig.state.remember(settings.power_state(rig.controller))
+            rig.state.remember(settings.power_limit(rig.controller))
+        self._lift_limit()
         for change, value in settings.of_campaign(
             self._plan, self._points, rig.drive.device, rig.controller, has_apst
         ):
@@ -229,6 +234,8 @@ class DriveBench:
 
     def before(self, run: Run, state: CampaignState, store: Store) -> None:
         """Precondition for the pattern of the run."""
+        if self._plan.precondition.until_steady:
+            self._lift_limit()
         self._preconditioner.steady(run.point.workload.pattern, state, store)
 
     def finish(self, state: CampaignState, store: Store) -> None:
@@ -258,10 +265,7 @@ class DriveBench:
 
     def _measure(self, run: Run, folder: Path, watched: RunObservation) -> None:
         rig, settle = self._rig, self._plan.settle
-        for change, value in settings.of_run(
-            run.point.configuration, rig.drive.device, rig.controller
-        ):
-            rig.state.set(change, value)
+        self._set(settings.of_run(run.point.configuration, rig.drive.device, rig.controller))
         watched.cool_down()
         (folder / JOB_FILE).write_text(self._job(run))
         watched.look_before()
@@ -286,6 +290,18 @@ class DriveBench:
         if rig.tracer is not None:
             watched.trace = rig.tracer.requests(folder)
 
+    def _lift_limit(self) -> None:
+        """Where the plan sweeps the limit: what comes before a run is done without one."""
+        if self._rig.controller is not None and settings.sweeps_limit(self._points):
+            self._set(settings.of_power(None, 0.0, self._rig.controller))
+
+    def _set(self, wanted: Iterable[settings.Setting]) -> None:
+        controller, state = self._rig.controller, self._rig.state
+        for change, value in wanted:
+            state.set(change, value)
+            if controller is not None and change == settings.power_limit(controller):
+                state.forget(settings.power_state(controller))  # which a limit may change
+
     def _traced(self, folder: Path) -> AbstractContextManager[None]:
         """Records block events where that was asked for."""
         tracer = self._rig.tracer
@@ -306,22 +322,15 @@ class DriveBench:
         rig, settle = self._rig, self._plan.settle
         if not settle.baseline_seconds:
             return
-        swept = sorted(
-            {
-                point.configuration.power_state
-                for point in self._points
-                if point.configuration.power_state is not None
-            }
-        )
-        states: list[int | None] = [*swept] or [None]
-        for number in states:
-            if number is not None and rig.controller is not None:
-                rig.state.set(settings.power_state(rig.controller), str(number))
+        for number, limit in settings.resting_powers(self._points):
+            if rig.controller is not None:
+                self._set(settings.of_power(number, limit, rig.controller))
             where = "" if number is None else f" in power state {number}"
+            where += f" limited to {limit:g} W" if limit else ""
             rig.say(f"measuring idle power{where} for {settle.baseline_seconds:g} s")
             baseline = idle.measure_baseline(self._recorder, settle)
             if baseline is not None:
-                state.idle.setdefault(str(number or 0), []).append(baseline)
+                state.idle.setdefault(idle_key(number, limit), []).append(baseline)
         self._standby_baseline(state)
 
     def _standby_baseline(self, state: CampaignState) -> None:

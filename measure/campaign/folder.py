@@ -263,11 +263,16 @@ class IdleBaseline(Section):
     when_utc: str
 
 
+def idle_key(power_state: int | None, limit: float | None) -> str:
+    """Key of the idle power in a power state under a limit in watts; 0 and None: without one."""
+    return f"{power_state or 0}" + (f" at most {limit:g} W" if limit else "")
+
+
 class CampaignState(Section):
     """What was done to the drive so far.
 
     Attributes:
-        idle: Baselines by power state (as text), in order of time.
+        idle: Baselines by power state and limit (`idle_key`), in order of time.
         filled: Whether the sequential passes are done.
         steady: By pattern: whether the drive became steady.
         bytes_written_at_purge: The drive's own counter at the purge; None = not purged.
@@ -283,9 +288,9 @@ class CampaignState(Section):
     bytes_written_at_purge: int | None = None
     bytes_written: int = 0
 
-    def idle_in(self, power_state: int | None) -> list[IdleBaseline]:
-        """Idle power in a power state, in order of time; None = the drive's only one."""
-        return self.idle.get(str(power_state or 0), [])
+    def idle_in(self, power_state: int | None, limit: float | None) -> list[IdleBaseline]:
+        """Idle power in a power state and limit, in order of time; None = the drive's only one."""
+        return self.idle.get(idle_key(power_state, limit), [])
 
 
 class CampaignFolder(JsonFolder):

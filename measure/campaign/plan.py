@@ -60,6 +60,7 @@ KNOBS: dict[str, str] = {
     "scheduler": "configuration",
     "power_state": "configuration",
     "post_write_power_state": "configuration",
+    "power_limit_watts": "configuration",
     "apst_enabled": "configuration",
     "link_power_policy": "configuration",
     "standby_timer_seconds": "configuration",

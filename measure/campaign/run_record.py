@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,9 +38,16 @@ from iojoule.measure.campaign.folder import (
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.rig import Rig, conditions
 from iojoule.measure.campaign.runs import Run
-from iojoule.measure.campaign.settings import power_state
+from iojoule.measure.campaign.settings import power_limit, power_state
 from iojoule.measure.drive.block_device import SECTOR_BYTES
-from iojoule.measure.drive.nvme import POWER_STATE_MASK, VOLATILE_WRITE_CACHE, Smart
+from iojoule.measure.drive.nvme import (
+    POWER_STATE_MASK,
+    VOLATILE_WRITE_CACHE,
+    WATTS_BY_SCALE,
+    NvmeController,
+    Smart,
+)
+from iojoule.measure.drive.power_measurement import limit_watts
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio import Outcome, read_outcome
 from iojoule.measure.recording import Recording
@@ -98,8 +106,9 @@ class RunObservation:
 
     @property
     def baselines(self) -> list[IdleBaseline]:
-        """Idle power in the run's power state, in order of time."""
-        return self.state.idle_in(self.run.point.configuration.power_state)
+        """Idle power in the run's power state and limit, in order of time."""
+        chosen = self.run.point.configuration
+        return self.state.idle_in(chosen.power_state, chosen.power_limit_watts)
 
     @property
     def baseline(self) -> IdleBaseline | None:
@@ -133,12 +142,15 @@ class RunObservation:
         self._sectors_before = self.rig.drive.device.sectors_written()
 
     def look_after(self) -> None:
-        """Look again, and whether the power state is still the one that was set."""
+        """Look again, and whether power state and limit are still those that were set."""
         self.smart_after = self._smart()
         self.state.bytes_written += self._written()
         if self.rig.controller is None:
             return
-        wanted = self.run.point.configuration.power_state
+        chosen = self.run.point.configuration
+        if chosen.power_limit_watts is not None:
+            self._require_limit(self.rig.controller, chosen.power_limit_watts)
+        wanted = chosen.power_state
         if wanted is not None:
             change = power_state(self.rig.controller)
             now = int(change.get()) & POWER_STATE_MASK
@@ -149,6 +161,16 @@ class RunObservation:
                     f"{self.rig.controller.node}: was set to power state {wanted} but was in "
                     f"{now} after the run; the drive or another program changed it"
                 )
+
+    def _require_limit(self, controller: NvmeController, watts: float) -> None:
+        change = power_limit(controller)
+        present = limit_watts(int(change.get())) or 0.0
+        if not math.isclose(present, watts, abs_tol=WATTS_BY_SCALE[2]):
+            self.rig.state.forget(change)
+            raise DriveError(
+                f"{controller.node}: was set to a power limit of {watts:g} W (0: none) but had "
+                f"{present:g} W after the run; the drive or another program changed it"
+            )
 
     def _write_cache_enabled(self) -> bool | None:
         identity = self.rig.drive.controller

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Abilities:
         polls: Whether the drive has poll queues.
         passthrough: Whether the drive has the character node that io_uring_cmd needs.
         passthrough_bytes_max: Largest request of io_uring_cmd, which the kernel does not split.
+        limits_power: Whether the drive takes a power limit; None without a controller.
+        caps_watts: Largest power of each power state as declared.
     """
 
     power_states: tuple[int, ...] | None = None
@@ -55,6 +57,8 @@ class Abilities:
     numa_nodes: frozenset[int] | None = None
     passthrough: bool | None = None
     passthrough_bytes_max: int | None = None
+    limits_power: bool | None = None
+    caps_watts: Mapping[int, float] = field(default_factory=dict)
 
     def refusal(self, configuration: Configuration) -> str | None:
         """Why a configuration cannot be in force here; None = it can."""
@@ -82,6 +86,12 @@ class Abilities:
         node = configuration.job_numa_node
         if node is not None and self.numa_nodes is not None and node not in self.numa_nodes:
             return f"job_numa_node: this host has no node {node}"
+        limit = configuration.power_limit_watts
+        if limit is not None and self.limits_power is False:
+            return "power_limit_watts: this drive takes no power limit (CTRATT bit 20)"
+        for name in ("power_state", "post_write_power_state") if limit else ():
+            if self.caps_watts.get(getattr(configuration, name), 0.0) > (limit or 0.0):
+                return f"{name}: a drive offers no state that may draw more than its power limit"
         return None
 
 
@@ -122,10 +132,13 @@ def expand(plan: Plan, abilities: Abilities) -> Expansion:
     """
     runs: list[tuple[Sweep, Point, int]] = []
     impossible: dict[str, int] = {}
+    defaults: dict[str, Value] = {"engine": Engine.IO_URING}
+    if any("power_limit_watts" in sweep.knobs for sweep in plan.sweep):
+        defaults |= {"power_limit_watts": 0} if abilities.limits_power else {}
     for sweep in plan.sweep:
         seen: set[str] = set()
         for values in _combinations(sweep, plan.seed, abilities.power_states):
-            point = _point(sweep, values, abilities)
+            point = _point(sweep, values, abilities, defaults)
             if isinstance(point, str):
                 impossible[point] = impossible.get(point, 0) + 1
                 continue
@@ -207,7 +220,9 @@ def _spelled_out(name: str, knob: KnobValues, power_states: Sequence[int] | None
     return KnobValues(values=tuple(power_states))
 
 
-def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Point | str:
+def _point(
+    sweep: Sweep, values: dict[str, Value], abilities: Abilities, defaults: dict[str, Value]
+) -> Point | str:
     """The point of these values, or the reason why it cannot exist."""
     where = f"sweep {sweep.name}"
     parts: dict[str, dict[str, Any]] = {"workload": {}, "configuration": {}}
@@ -224,12 +239,14 @@ def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Poin
     state = parts["configuration"].get("power_state")
     if state is not None:
         _known_state(where, state, abilities.power_states)
+    if parts["configuration"].get("power_limit_watts") is not None:
+        _known_controller(where, "power_limit_watts", abilities.power_states)
     if parts["workload"]["operation"] != "mixed":
         parts["workload"].pop("read_fraction", None)
         parts["workload"].pop("mix_dispatch", None)
     try:
         workload = Workload.model_validate(parts["workload"])
-        configuration = Configuration.model_validate(_defaults(parts["configuration"]))
+        configuration = Configuration.model_validate(_filled(parts["configuration"], defaults))
     except ValidationError as error:
         message = validation_error(error, where)
         if "contradict" in message.message or error.errors()[0]["loc"]:
@@ -238,21 +255,26 @@ def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Poin
     return abilities.refusal(configuration) or Point(workload, configuration)
 
 
-def _defaults(configuration: dict[str, Any]) -> dict[str, Any]:
+def _filled(configuration: dict[str, Any], defaults: dict[str, Value]) -> dict[str, Any]:
     """What is left out takes the value that would be in force, so that the record states it."""
-    fields: dict[str, Any] = {"engine": Engine.IO_URING, **configuration}
+    fields: dict[str, Any] = {**defaults, **configuration}
     if "completion" not in fields:
         fields["completion"] = "polled" if fields["engine"] == Engine.SPDK else "interrupt"
     return fields
 
 
-def _known_state(where: str, state: Any, power_states: Sequence[int] | None) -> None:
+def _known_controller(where: str, name: str, power_states: Sequence[int] | None) -> Sequence[int]:
     if power_states is None:
         raise CampaignError(
-            f"{where}: power_state {state} is asked for, but no controller is known; name it with "
+            f"{where}: {name} is asked for, but no controller is known; name it with "
             "--controller, or leave the knob out",
-            field="power_state",
+            field=name,
         )
+    return power_states
+
+
+def _known_state(where: str, state: Any, power_states: Sequence[int] | None) -> None:
+    power_states = _known_controller(where, "power_state", power_states)
     if state not in power_states:
         raise CampaignError(
             f"{where}: power_state {state} is none of the drive's operational states "

@@ -20,7 +20,13 @@ from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.runs import Abilities, Cost, Expansion, cost, expand
-from iojoule.measure.campaign.settings import of_campaign, of_run
+from iojoule.measure.campaign.settings import (
+    of_campaign,
+    of_run,
+    require_no_limit,
+    resting_powers,
+    sweeps_limit,
+)
 from iojoule.measure.drive.block_device import BlockDevice, open_block_device
 from iojoule.measure.drive.nvme import Namespace, NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
@@ -72,11 +78,14 @@ def look(plan: Plan, drive: Path, controller: Path | None) -> OpenedDrive:
     """
     facts, nvme = inspect_drive(drive, controller)
     expansion = expand(plan, _abilities(facts))
+    points = [run.point for run in expansion.runs]
+    if not sweeps_limit(points):
+        require_no_limit(facts, nvme)
     for run in expansion.runs:
         job_of(run, plan, facts)  # whatever cannot be written as a job is found now
-    swept = {run.point.configuration.power_state for run in expansion.runs}
     target = target_of(plan, facts, None)
-    price = cost(plan, expansion.runs, facts.model, target.size_bytes, len(swept))
+    powers = len(resting_powers(points))
+    price = cost(plan, expansion.runs, facts.model, target.size_bytes, powers)
     return OpenedDrive(plan, facts, nvme, expansion, price)
 
 
@@ -108,6 +117,11 @@ def _abilities(drive: DriveFacts) -> Abilities:
         numa_nodes=frozenset(nodes) or None,
         passthrough=(node := device.character_node()) is not None and node.exists(),
         passthrough_bytes_max=device.largest_command_bytes("max_hw_sectors_kb"),
+        limits_power=drive.controller.limits_power if drive.controller is not None else None,
+        caps_watts={
+            state.index: state.max_power_watts
+            for state in (drive.controller.power_states if drive.controller is not None else ())
+        },
     )
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme import POWER_MANAGEMENT, VOLATILE_WRITE_CACHE, NvmeController
+from iojoule.measure.drive.power_measurement import (
+    NO_LIMIT,
+    POWER_LIMIT,
+    limit_watts,
+    power_word,
+)
 from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import (
     Change,
@@ -31,6 +38,54 @@ Setting = tuple[Change, str]
 def power_state(controller: NvmeController) -> NvmeFeature:
     """The power state of a controller as a change."""
     return NvmeFeature(str(controller.node), controller.namespace, POWER_MANAGEMENT)
+
+
+def power_limit(controller: NvmeController) -> NvmeFeature:
+    """The power limit of a controller as a change."""
+    return NvmeFeature(str(controller.node), controller.namespace, POWER_LIMIT)
+
+
+def require_no_limit(drive: DriveFacts, controller: NvmeController | None) -> None:
+    """Refuse a drive whose power somebody limits; raises DriveError with the command to lift it."""
+    if controller is None or drive.controller is None or not drive.controller.limits_power:
+        return
+    change = power_limit(controller)
+    present = limit_watts(int(change.get()))
+    if present is not None:
+        raise DriveError(
+            f"{controller.node}: its power is limited to {present:g} W, where what is measured "
+            f"without a limit does not hold; lift it: {change.command(str(NO_LIMIT))}"
+        )
+
+
+def of_power(
+    state: int | None, limit: float | None, controller: NvmeController
+) -> Iterator[Setting]:
+    """Power state and limit in watts, the limit first: states above it are not available.
+
+    Raises DriveError if no power limit holds so many watts.
+    """
+    if limit is not None:
+        yield power_limit(controller), str(power_word(limit) if limit else NO_LIMIT)
+    if state is not None:
+        yield power_state(controller), str(state)
+
+
+def sweeps_limit(points: Iterable[Point]) -> bool:
+    """Whether a plan says for its points which power limit is in force."""
+    return any(point.configuration.power_limit_watts is not None for point in points)
+
+
+def resting_powers(points: Iterable[Point]) -> list[tuple[int | None, float | None]]:
+    """Power states and limits of the points, in which idle power is measured.
+
+    None is left as it is; a state that nobody states counts only where none is stated.
+    """
+    found = {
+        (point.configuration.power_state, point.configuration.power_limit_watts) for point in points
+    }
+    stated = {each for each in found if each[0] is not None}
+    return sorted(stated or found, key=lambda each: (each[0] or 0, each[1] or 0.0))
 
 
 def wake(device: BlockDevice) -> None:
@@ -110,8 +165,7 @@ def of_run(
     if configuration.apst_enabled is not None:
         change = transitions(controller)
         yield change, change.switched(configuration.apst_enabled)
-    if configuration.power_state is not None:
-        yield power_state(controller), str(configuration.power_state)
+    yield from of_power(configuration.power_state, configuration.power_limit_watts, controller)
 
 
 def _resting(configuration: Configuration, device: BlockDevice) -> Iterator[Setting]:

@@ -202,6 +202,7 @@ def consider(
     Raises IojouleError if it cannot.
     """
     facts, nvme = inspect_drive(drive, controller)
+    settings.require_no_limit(facts, nvme)
     scope = scope_of(scale, facts.device.size_bytes)
     steps = rehearse(experiments, scope, facts, has_power=has_power)
     return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))

@@ -52,6 +52,7 @@ class Controller:
         format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
             0 and 1; NVM Express Base Specification 2.1, Identify Controller).
         warning_celsius: Warning composite temperature; None = not reported.
+        limits_power: Whether it takes a Power Limit (CTRATT bit 20 of version 2.3).
     """
 
     serial: str
@@ -63,6 +64,7 @@ class Controller:
     has_apst: bool
     format_erases_all: bool
     warning_celsius: float | None
+    limits_power: bool
     power_states: tuple[PowerState, ...]
 
     @property
@@ -136,6 +138,7 @@ def parse_controller(data: bytes) -> Controller:
         has_apst=bool(data[265] & 1),
         format_erases_all=bool(data[524] & 3),
         warning_celsius=float(warning_kelvin - _KELVIN_AT_ZERO_CELSIUS) if warning_kelvin else None,
+        limits_power=bool(_int(data, 96, 4) >> 20 & 1),
         power_states=tuple(
             _power_state(index, data[2048 + 32 * index : 2080 + 32 * index])
             for index in range(min(states, 32))

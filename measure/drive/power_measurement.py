@@ -22,6 +22,8 @@ from iojoule.measure.drive.nvme import (
 from iojoule.measure.errors import DriveError
 
 POWER_LIMIT = 0x23
+NO_LIMIT = 0
+"""Value of that feature without a limit."""
 POWER_THRESHOLD = 0x24
 POWER_MEASUREMENT = 0x25
 """Both a feature and a log page."""
@@ -65,7 +67,6 @@ class PowerAbilities:
     """What Identify Controller declares.
 
     Attributes:
-        limits: Whether the drive takes a Power Limit (CTRATT bit 20).
         measures: Whether it has Power Measurement (CTRATT bit 21).
         unlimited_power_watts: Largest power of state 0 without a limit (MUP), None = not reported.
             Its scale is that of the maximum power of state 0.
@@ -73,7 +74,6 @@ class PowerAbilities:
         longest_stop_minutes: Longest stop time of a measurement (MSMT); 0 = not reported.
     """
 
-    limits: bool
     measures: bool
     unlimited_power_watts: float | None
     sample_interval_seconds: float | None
@@ -88,7 +88,6 @@ def parse_abilities(data: bytes) -> PowerAbilities:
     unit = _SECONDS_BY_SCALE.get(scale)
     unit_watts = WATTS_BY_SCALE[1 if data[2048 + 3] & 1 else 2]
     return PowerAbilities(
-        limits=bool(attributes >> 20 & 1),
         measures=bool(attributes >> 21 & 1),
         unlimited_power_watts=most * unit_watts if most else None,
         sample_interval_seconds=interval * unit if unit and interval else None,

@@ -189,6 +189,18 @@ def background_state(columns: Mapping[str, Any], power_state: Codes) -> Codes:
     return np.where(np.isnan(after), power_state, np.nan_to_num(after)).astype(np.intp)
 
 
+def check_limit(columns: Mapping[str, Any], rows: int) -> None:
+    """No profile knows what a drive does under a power limit: only 0 (none) is answered."""
+    limit = optional_numbers("power_limit_watts", columns, rows)
+    refuse(
+        limit > 0,
+        "power_limit_watts",
+        limit,
+        "W limit the drive, and no profile says what it does then; measure it "
+        "(power_limit_watts in a plan)",
+    )
+
+
 def check_link(profile: DeviceProfile, columns: Mapping[str, Any], apst: Floats) -> None:
     """Sleep power was taken at one link policy and is carried to no other."""
     known, given = profile.idle, columns.get("aspm_policy")

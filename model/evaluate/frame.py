@@ -24,6 +24,7 @@ from iojoule.model.evaluate import columns as host_settings
 from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import (
     background_state,
+    check_limit,
     check_link,
     codes_of,
     filled,
@@ -215,6 +216,7 @@ def make_frame(
     collecting = _collecting(state)
     power_state = whole_numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp)
     arrivals = habits_of(columns, rows)
+    check_limit(columns, rows)
     check_link(profile, columns, arrivals["apst"])
     frame = Frame(
         fraction,

@@ -422,7 +422,7 @@ class Selected:
 
 
 def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) -> Selected:
-    """Choose what may be fitted: good runs of one size, no flushes, a verified power state.
+    """Choose what may be fitted: good runs of one size, no flushes, power verified and unlimited.
 
     Raises:
         DataQualityError: They contradict themselves (`gates`).
@@ -448,6 +448,13 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
         notes.append(
             f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
             f"{found_out}"
+        )
+    limited = [run for run in chosen if run.configuration.power_limit_watts]
+    if limited:
+        chosen = [run for run in chosen if not run.configuration.power_limit_watts]
+        notes.append(
+            f"{len(limited)} measurements under a power limit are left out: no law of the profile "
+            "says what a limit does; compare them in the dataset"
         )
     unverified = [run for run in chosen if run.conditions.power_state_verified is False]
     if unverified:

@@ -7,7 +7,7 @@ import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.meter.counters import APPEARED, RESET, VANISHED, Snapshot
-from iojoule.meter.meter import DRIFTED, PARTS, SUSPENDED, Basis, Meter
+from iojoule.meter.meter import DRIFTED, PARTS, POWER_LIMITED, SUSPENDED, Basis, Meter
 from iojoule.model.prior.classes import class_profile
 from tests.meter.hosts import Clock, Host
 
@@ -59,6 +59,14 @@ def test_what_is_not_known_adds_no_joules_but_seconds(clock: Clock) -> None:
     assert back.joules == before
     assert APPEARED in back.reasons
     assert metered.step(clock.look(1.0))[0].joules > before
+
+
+def test_a_limit_makes_an_estimate_less_certain_and_a_measurement_not(clock: Clock) -> None:
+    metered = Meter(lambda drive: Basis(PROFILE, "profile", power_limited=True))
+    metered.step(clock.look())
+    (estimated,) = metered.step(clock.look(1.0))
+    (measured,) = metered.step(clock.look(1.0), {"nvme0n1": (3.4, 0.01)})
+    assert (estimated.reasons, measured.reasons) == ((POWER_LIMITED,), ())
 
 
 def test_a_suspended_machine_is_named_and_its_time_is_unmetered(clock: Clock) -> None:

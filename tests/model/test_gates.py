@@ -8,7 +8,7 @@ import pytest
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fit.selection import check
+from iojoule.model.fit.selection import check, select
 from tests.errors import having
 
 
@@ -133,3 +133,16 @@ def test_too_few_runs_say_what_to_measure() -> None:
         check([run(4096, 1), run(4096, 4)])
     notes = check([run(4096, d) for d in (1, 4, 16, 64)]).notes
     assert any("Measure next: request sizes 16384, 65536" in note for note in notes)
+
+
+def test_what_ran_under_a_power_limit_is_left_out() -> None:
+    rows = sweep(session_id="a")
+    limited, lifted = (
+        run.model_copy(
+            update={"configuration": run.configuration.model_copy(update={"power_limit_watts": w})}
+        )
+        for run, w in zip(rows, (3.5, 0.0), strict=False)
+    )
+    selected = select([limited, lifted, *rows[2:]])
+    assert selected.measurements == [lifted, *rows[2:]]
+    assert len(selected.notes) == 1

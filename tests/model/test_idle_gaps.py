@@ -113,6 +113,13 @@ def test_sleep_power_is_carried_to_no_other_link_policy() -> None:
     ask([10.0], aspm_policy="enabled")
 
 
+def test_no_profile_answers_for_a_power_limit() -> None:
+    with pytest.raises(InputError, check=having(field="power_limit_watts")):
+        ask([10.0], power_limit_watts=3.5)
+    without = ask([10.0], power_limit_watts=0.0)["device_power_watts"].value
+    assert without == pytest.approx(ask([10.0])["device_power_watts"].value)
+
+
 def test_a_long_tail_of_gaps_lets_some_rest() -> None:
     sharp = ask([0.5 * SETTLE])["wake_latency_ns"].value
     spread = ask([0.5 * SETTLE], idle_gap_seconds_p99=[10.0])["wake_latency_ns"].value

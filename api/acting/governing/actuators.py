@@ -12,14 +12,9 @@ from iojoule.datasets.errors import InputError, NoProfileError, UnknownDeviceErr
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.measure.campaign.rig import DriveFacts
-from iojoule.measure.campaign.settings import power_state
+from iojoule.measure.campaign.settings import power_limit, power_state, require_no_limit
 from iojoule.measure.drive.nvme import POWER_STATE_MASK, NvmeController
-from iojoule.measure.drive.power_measurement import (
-    POWER_LIMIT,
-    limit_watts,
-    parse_abilities,
-    power_word,
-)
+from iojoule.measure.drive.power_measurement import NO_LIMIT, power_word
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host.changes import Change, NvmeFeature, SysfsValue
 from iojoule.measure.host.journal import HostState
@@ -152,15 +147,9 @@ class Actuators:
         self._limit: NvmeFeature | None = None
         self.limit_watts: float | None = None
         self.refused_watts: float | None = None
-        if controller is not None and parse_abilities(controller.identify_bytes()).limits:
-            self._limit = NvmeFeature(str(controller.node), controller.namespace, POWER_LIMIT)
-            self._unlimited = self._limit.get()
-            present = limit_watts(int(self._unlimited))
-            if present is not None:
-                raise DriveError(
-                    f"{drive.device.path}: its power is limited to {present:g} W, where what was "
-                    f"measured does not hold; lift the limit: {self._limit.command('0')}"
-                )
+        require_no_limit(drive, controller)
+        if controller is not None and drive.controller and drive.controller.limits_power:
+            self._limit = power_limit(controller)
         if state is not None:
             self._remember(state)
 
@@ -218,7 +207,7 @@ class Actuators:
         refused = self.refused_watts
         if watts is not None and refused is not None and watts < refused * (1.0 + _LIMIT_STEP):
             return
-        value = self._unlimited if watts is None else str(power_word(watts))
+        value = str(NO_LIMIT if watts is None else power_word(watts))
         try:
             self._state.set(self._limit, value)
         except DriveError:

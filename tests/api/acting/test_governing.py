@@ -34,7 +34,7 @@ PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 CONTROLLER = Controller(
     serial="S5GX1", model="Samsung SSD 980 PRO 1TB", firmware="5B2QGXA7", capacity_bytes=10**12,
     mdts_exponent=5, volatile_write_cache=True, has_apst=True, format_erases_all=False,
-    warning_celsius=82.0,
+    warning_celsius=82.0, limits_power=False,
     power_states=tuple(
         PowerState(index, watts, index < 3, 0, 0, None, None)
         for index, watts in enumerate((8.49, 4.48, 3.18, 0.04, 0.005))

@@ -78,6 +78,15 @@ def test_what_a_drive_said_counts_for_each_power_state(host: Host) -> None:
     assert len(awake.sleep.watts) == 2
 
 
+def test_a_power_limit_is_told_until_it_is_lifted(host: Host) -> None:
+    host.nvme("nvme0n1", "S1")
+    limited = DriveState(STATES, 0, TABLE, power_limited=True)
+    basis = basis_of(drive(host), {}, host.sysfs, limited)
+    lifted = in_state(basis, drive(host), host.sysfs, DriveState(STATES, 0, TABLE, False))
+    assert (basis.power_limited, lifted.power_limited) == (True, False)
+    assert not basis_of(drive(host), {}, host.sysfs).power_limited
+
+
 def test_a_stated_profile_must_be_one(host: Host) -> None:
     host.nvme("nvme0n1", "S1")
     with pytest.raises(UnknownDeviceError):

@@ -115,7 +115,7 @@ class FakeBench:
             status=Status.FAILED if fails else Status.DONE,
             reason="the meter is unplugged" if fails else None,
             verdict=None if fails else verdict,
-            idle_bracket=len(state.idle_in(None)),
+            idle_bracket=len(state.idle_in(None, None)),
             started_utc=datetime.now(UTC),
             wall_seconds=1.0,
             begin_monotonic_ns=0,

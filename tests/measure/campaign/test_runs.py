@@ -107,9 +107,43 @@ def test_operational_stands_for_the_drives_states() -> None:
     assert {run.point.configuration.power_state for run in found.runs} == {0, 1, 2}
 
 
+LIMITED = SWEEP + "power_limit_watts = [0, 3.5]\n"
+
+
+def test_where_a_limit_is_swept_every_run_says_its_own() -> None:
+    text = "repeats = 1\n" + LIMITED + SWEEP.replace('"s"', '"others"')
+    found = runs_of(text, [0, 1], limits_power=True)
+    limits = {run.sweep: set[float | None]() for run in found.runs}
+    for run in found.runs:
+        limits[run.sweep].add(run.point.configuration.power_limit_watts)
+    assert limits == {"s": {0.0, 3.5}, "others": {0.0}}
+    unswept = runs_of(SWEEP, [0, 1], limits_power=True)
+    assert {run.point.configuration.power_limit_watts for run in unswept.runs} == {None}
+
+
+def test_states_above_a_limit_are_left_out() -> None:
+    text = "repeats = 1\n" + LIMITED + "power_state = [0, 1]\npost_write_power_state = 1\n"
+    found = runs_of(text, [0, 1], limits_power=True, caps_watts={0: 8.0, 1: 3.5})
+    chosen = [run.point.configuration for run in found.runs]
+    assert {(one.power_state, one.power_limit_watts) for one in chosen} == {
+        (0, 0.0),
+        (1, 0.0),
+        (1, 3.5),
+    }
+    ((reason, count),) = found.impossible.items()
+    assert (reason.partition(":")[0], count) == ("power_state", 1)
+
+
+def test_a_drive_without_limits_takes_none() -> None:
+    with pytest.raises(CampaignError, match="power_limit_watts"):
+        runs_of(LIMITED, [0, 1], limits_power=False)
+
+
 @pytest.mark.parametrize(
     ("sweep", "states", "message"),
     [
+        ("power_limit_watts = 3.5\n", None, "no controller is known"),
+        ("power_limit_watts = -1\n", [0], "power_limit_watts"),
         ('power_state = "operational"\n', None, "name it with --controller"),
         ("power_state = 1\n", None, "no controller is known"),
         ("power_state = 4\n", [0, 1], "none of the drive's operational states"),

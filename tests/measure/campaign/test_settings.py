@@ -4,10 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.datasets.schema import Configuration
+from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.plan import HostPlan, Plan
-from iojoule.measure.campaign.settings import of_campaign, of_run
+from iojoule.measure.campaign.settings import of_campaign, of_run, resting_powers
+from iojoule.measure.drive.nvme import NvmeController
+from iojoule.measure.drive.power_measurement import POWER_LIMIT, power_word
 from iojoule.measure.errors import DriveError, HostStateError
+from iojoule.measure.host.changes import NvmeFeature
+from iojoule.measure.point import Point
 from tests.api.acting.hosts import host
 from tests.measure.sata import POLICY, fake_hdparm, sata
 from tests.stand_ins import SYSTEM, look_in
@@ -65,3 +69,35 @@ def test_a_level_of_power_management_holds_for_the_whole_campaign(tmp_path: Path
     plan = Plan.model_construct(host=HostPlan(apm_level=254))
     found = [change.command(value) for change, value in of_campaign(plan, [], device, None, False)]
     assert found == [f"hdparm -B 254 {tmp_path / 'sda'}"]
+
+
+def test_a_limit_is_set_before_the_power_state(tmp_path: Path) -> None:
+    device, controller = host(tmp_path).device, NvmeController(Path("/dev/nvme0"))
+    wanted = Configuration(request_bytes=4096, power_state=1, power_limit_watts=3.5)
+    found = [
+        (change.identifier, value)
+        for change, value in of_run(wanted, device, controller)
+        if isinstance(change, NvmeFeature)
+    ]
+    assert found == [(POWER_LIMIT, str(power_word(3.5))), (2, "1")]
+    lifted = wanted.model_copy(update={"power_limit_watts": 0.0})
+    assert [value for _, value in of_run(lifted, device, controller)] == ["0", "1"]
+    for much in (1e-9, 1e6):
+        with pytest.raises(DriveError):
+            list(of_run(wanted.model_copy(update={"power_limit_watts": much}), device, controller))
+
+
+def test_idle_power_is_measured_in_every_state_and_limit() -> None:
+    def found(*powers: tuple[int | None, float | None]) -> list[tuple[int | None, float | None]]:
+        return resting_powers(
+            Point(
+                Workload(operation="read"),
+                Configuration(request_bytes=4096, power_state=state, power_limit_watts=limit),
+            )
+            for state, limit in powers
+        )
+
+    assert found((None, None)) == [(None, None)]
+    assert found((1, None), (None, None), (0, None)) == [(0, None), (1, None)]
+    assert found((None, 3.5), (None, 0.0)) == [(None, 0.0), (None, 3.5)]
+    assert found((1, 0.0), (0, 0.0), (1, 3.5)) == [(0, 0.0), (1, 0.0), (1, 3.5)]

@@ -58,6 +58,13 @@ def test_a_format_may_erase_every_namespace(attributes: int, all_of_them: bool) 
     assert parse_controller(bytes(data)).format_erases_all is all_of_them
 
 
+def test_a_power_limit_is_an_attribute() -> None:
+    data = controller_bytes()
+    assert not parse_controller(bytes(data)).limits_power
+    struct.pack_into("<I", data, 96, 1 << 20)
+    assert parse_controller(bytes(data)).limits_power
+
+
 def test_no_transfer_limit_is_no_limit() -> None:
     data = controller_bytes()
     data[77] = 0
