@@ -170,7 +170,7 @@ def on_front(
         replace(plan.jobs[row], labels={**plan.jobs[row].labels, "cost": costs[row][2]})
         for row in best
     ]
-    return replace(plan, jobs=jobs), [results[row] for row in best]
+    return replace(plan, jobs=jobs), [results[int(row)] for row in best]
 
 
 def document(plan: Plan, results: Sequence[ScenarioResult]) -> dict[str, Any]:
