@@ -2,15 +2,19 @@
 
 An instrument beside the estimate gives pairs of watts. What it shows is written as
 
-    watts = sum of factor x part,
+    watts = sum of factor x part + use of reads x watts + use of writes x watts,
 
-over the parts of the estimate (idle, awake, read, write, background), so that idle power which is
-wrong by a tenth is so in a sleep state too, and reads teach nothing about writes. The factors start
+over the parts of the estimate (idle at rest and between requests, awake, read, write, background),
+so that idle power which is wrong by a tenth is so in a sleep state too, and reads teach nothing
+about writes. The watts beside them are what a drive in use draws more than its profile says: a
+profile that knows hardly any joules of a request cannot be mended by a factor. The factors start
 at 1 with the uncertainty of the profile and are followed by a Kalman filter whose state walks at
 random, slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An
-Introduction to the Kalman Filter, UNC TR 95-041). What single intervals scatter about that is kept
-as its own uncertainty: another workload is wrong by another amount. A workload lasts, so
-neighbouring intervals are wrong alike: each counts for less than an interval of its own.
+Introduction to the Kalman Filter, UNC TR 95-041). A workload is wrong by an amount of its own that
+lasts as long as it does: that is one more part of the state, a share of the watts, forgotten as
+the workload changes or time passes, so that many seconds of one workload teach the factors no more
+than it, and many workloads teach them soon. What single intervals scatter about all that is kept
+as its own uncertainty.
 
 A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is
 not of, shows as innovations that all lie on one side: a two-sided cumulative sum (Page, Continuous
@@ -26,9 +30,19 @@ import numpy as np
 
 from iojoule.model.evaluate.bands import Floats
 
-FACTOR_SD = {"idle": 0.07, "awake": 0.1, "read": 0.1, "write": 0.12, "background": 0.25}
+FACTOR_SD = {
+    "rest": 0.07,
+    "idle": 0.07,
+    "awake": 0.1,
+    "read": 0.1,
+    "write": 0.12,
+    "background": 0.25,
+}
 """Between drives of one model and their environment, by part, where a profile is as sure as
-`USUAL_SD`; assumptions."""
+`USUAL_SD`; assumptions. `rest` is idle power without any request, `idle` that between requests."""
+
+USES = ("read", "write")
+"""What is in use for whom; the watts of it are as uncertain as the first estimate."""
 
 USUAL_SD = 0.1
 """Relative sd of the watts of a profile that was fitted to the very drive."""
@@ -39,8 +53,17 @@ FACTOR_SD_MOST = 0.8
 WALK = 0.0005
 """How far a factor walks in a second, sd: 3 % in an hour; an assumption."""
 
-ALIKE_SECONDS = 30.0
-"""For how long intervals are wrong alike: a workload lasts longer than an interval (assumption)."""
+WORKLOAD_SECONDS = 30.0
+"""How long a workload is wrong by one amount, if it does not change (assumption)."""
+
+WORKLOAD_CHANGE = 0.2
+"""Change of the parts, as a share of the larger watts, that makes it another one (assumption)."""
+
+WORKLOAD_SHARE = 0.1
+"""What a fitted profile is wrong by in a workload, as a share of the watts, sd; an assumption."""
+
+WORKLOADS_BEFORE = 2.0
+"""As many workloads as the first guess of that counts for."""
 
 SCATTER_SHARE = 0.05
 """Scatter of single intervals before any was seen, as a share of the watts."""
@@ -50,9 +73,6 @@ FORGET = 0.98
 
 DRIFT_SLACK = 1.0
 """Of the cumulative sum, in standard deviations: half the shift to be found (Page, 1954)."""
-
-ALIKE_SHARE = 0.1
-"""What a fitted profile is wrong by in a workload, as a share of the watts, sd; an assumption."""
 
 DRIFT_LIMIT = 40.0
 """Where it tells a drift: a quarter of a minute of two fifths too much, 40 s of a fifth."""
@@ -73,13 +93,48 @@ class Corrected:
     sd: float
 
 
+@dataclass(frozen=True)
+class Observed:
+    """One interval, as the profile sees it.
+
+    Attributes:
+        parts: Watts by part of the estimate.
+        uses: Share of time in which reads, and writes, were in flight.
+        served: Whether the drive completed a command.
+    """
+
+    parts: Mapping[str, float]
+    uses: tuple[float, float]
+    served: bool
+
+    def elements(self) -> Floats:
+        """What one of each element of the correction's state adds to the watts."""
+        idle = self.parts["idle"]
+        own = {**self.parts, "rest": 0.0 if self.served else idle}
+        own["idle"] = idle - own["rest"]
+        return np.array([*(own[name] for name in FACTOR_SD), *self.uses, self.watts])
+
+    @property
+    def watts(self) -> float:
+        """Of the profile."""
+        return sum(self.parts.values())
+
+
 class Correction:
-    """Of one drive; parts are those of `FACTOR_SD`, in its order."""
+    """Of one drive.
+
+    The state are the factors of `FACTOR_SD`, the watts of `USES`, and the share of the watts by
+    which the present workload is wrong beside them.
+    """
 
     def __init__(self) -> None:
         self._prior: Floats | None = None
-        self._factors = np.ones(len(FACTOR_SD))
-        self._covariance = np.zeros((len(FACTOR_SD), len(FACTOR_SD)))
+        self._state = np.concatenate([np.ones(len(FACTOR_SD)), np.zeros(len(USES) + 1)])
+        self._covariance = np.zeros((len(self._state), len(self._state)))
+        self._workload_share = 0.0
+        self._workloads = WORKLOADS_BEFORE
+        self._anew = 1.0
+        self._before = np.zeros(len(self._state))
         self._scatter = 0.0
         self._seen = 0
         self._sums = [0.0, 0.0]
@@ -93,67 +148,92 @@ class Correction:
     @property
     def factors(self) -> dict[str, float]:
         """By what each part is multiplied."""
-        return dict(zip(FACTOR_SD, map(float, self._factors), strict=True))
+        return dict(zip(FACTOR_SD, map(float, self._state), strict=False))
 
-    def corrected(self, parts: Mapping[str, float]) -> Corrected:
-        """The estimate as corrected, never below 0.
+    def corrected(self, interval: Observed) -> Corrected:
+        """The estimate as corrected, never below 0."""
+        x = interval.elements()
+        variance = float(x @ self._covariance @ x) + self._scatter_variance(interval.watts)
+        return Corrected(max(float(x @ self._state), 0.0), float(np.sqrt(variance)))
+
+    def follow(self, interval: Observed, seconds: float) -> None:
+        """Let what was learnt wear off, to no more than was unknown at first.
 
         Args:
-            parts: Watts by part, as the profile estimates them.
+            interval: What is estimated next.
+            seconds: Since this was last called.
         """
-        x = _vector(parts)
-        variance = float(x @ self._covariance @ x) + self._scatter_variance(float(x.sum()))
-        return Corrected(max(float(x @ self._factors), 0.0), float(np.sqrt(variance)))
-
-    def pass_time(self, seconds: float) -> None:
-        """Let what was learnt wear off for a while, to no more than was unknown at first."""
-        if self._prior is not None:
-            walk = WALK**2 * seconds * np.eye(len(FACTOR_SD))
-            self._covariance = _at_most(self._covariance + walk, self._prior)
+        x, before = interval.elements(), self._before
+        moved = float(np.abs(x - before)[:-1].sum()) / max(x[-1], before[-1], 1e-12)
+        self._before = x
+        if self._prior is None:
+            return
+        kept = float(np.exp(-seconds / WORKLOAD_SECONDS - moved / WORKLOAD_CHANGE))
+        self._anew = 1.0 - kept**2
+        self._state[-1] *= kept
+        self._covariance[-1] *= kept
+        self._covariance[:, -1] *= kept
+        self._covariance[-1, -1] += self._anew * self._workload_share**2
+        walk = np.full(len(self._state), WALK**2 * seconds)
+        walk[-1] = 0.0
+        self._covariance = _at_most(self._covariance + np.diag(walk), self._prior)
 
     def learn(
-        self,
-        measured_watts: float,
-        measured_sd: float,
-        parts: Mapping[str, float],
-        sd: float,
-        seconds: float,
+        self, measured_watts: float, measured_sd: float, interval: Observed, sd: float
     ) -> bool:
         """Take one interval in which an instrument was there; returns whether it told a drift.
 
         Args:
             measured_watts: Mean of the interval by the instrument.
             measured_sd: Standard deviation of that.
-            parts: Watts by part, as the profile estimates them.
-            sd: Standard deviation of their sum, of which the first tells how sure the profile is.
-            seconds: Length of the interval.
+            interval: As the profile sees it.
+            sd: Standard deviation of its watts, of which the first tells how sure the profile is.
         """
-        x = _vector(parts)
-        watts = float(x.sum())
+        x, watts = interval.elements(), interval.watts
         if self._prior is None:
-            surely = np.array(list(FACTOR_SD.values())) * max(sd / watts, 0.0) / USUAL_SD
-            self._prior = np.diag(np.minimum(surely, FACTOR_SD_MOST) ** 2)
-            self._covariance = self._prior.copy()
-        innovation = measured_watts - float(x @ self._factors)
-        scatter = self._scatter_variance(watts)
-        noise = scatter * (1.0 + ALIKE_SECONDS / seconds) + measured_sd**2
+            self._begin(max(sd / watts, 0.0) / USUAL_SD, watts)
+        innovation = measured_watts - float(x @ self._state)
+        noise = self._scatter_variance(watts) + measured_sd**2
         expected = float(x @ self._covariance @ x) + noise
-        usual = float(x @ self._covariance @ x) + (ALIKE_SHARE * watts) ** 2 + measured_sd**2
-        drift = self._drifted(innovation / np.sqrt(usual))
+        drift = self._drifted(*self._without_workload(measured_watts, measured_sd, x))
         if drift:
-            self._prior = np.eye(len(x)) * FACTOR_SD_MOST**2
-            self._covariance = self._prior.copy()
+            self._begin(FACTOR_SD_MOST / min(FACTOR_SD.values()), watts)
             expected = float(x @ self._covariance @ x) + noise
         # what the profile does not know of (work that begins late) teaches little: Huber's weight
         expected *= max(abs(innovation) / (USUAL_INNOVATION * np.sqrt(expected)), 1.0)
         gain = self._covariance @ x / expected
-        self._factors = np.maximum(self._factors + gain * innovation, 0.0)
+        self._state = self._state + gain * innovation
+        factors = slice(0, len(FACTOR_SD))
+        self._state[factors] = np.maximum(self._state[factors], 0.0)
         self._covariance = self._covariance - np.outer(gain, x @ self._covariance)
-        after = measured_watts - float(x @ self._factors)
+        self._workloads += self._anew
+        of_workload = (measured_watts - float(x[:-1] @ self._state[:-1])) / watts
+        spread = of_workload**2 - self._workload_share**2
+        self._workload_share = float(
+            np.sqrt(self._workload_share**2 + self._anew / self._workloads * spread)
+        )
+        after = measured_watts - float(x @ self._state)
         self._seen += 1
         weight = max(1.0 - FORGET, 1.0 / self._seen)
         self._scatter += weight * (after**2 - self._scatter)
         return drift
+
+    def _without_workload(
+        self, measured_watts: float, measured_sd: float, x: Floats
+    ) -> tuple[float, float]:
+        """How far a workload is from what the factors say, and its standard deviation."""
+        factors = x * (np.arange(len(x)) < len(x) - 1)
+        away = measured_watts - float(factors @ self._state)
+        own = (self._workload_share * float(x[-1])) ** 2 + measured_sd**2
+        return away, float(np.sqrt(float(factors @ self._covariance @ factors) + own))
+
+    def _begin(self, unsure: float, watts: float) -> None:
+        """Know as little as a profile that is `unsure` times as uncertain as a fitted one."""
+        factors = np.minimum(np.array(list(FACTOR_SD.values())) * unsure, FACTOR_SD_MOST)
+        self._workload_share = WORKLOAD_SHARE * unsure**0.5
+        uses = np.full(len(USES), USUAL_SD * unsure * watts)
+        self._prior = np.diag(np.concatenate([factors, uses, [self._workload_share]]) ** 2)
+        self._covariance = self._prior.copy()
 
     def _scatter_variance(self, watts: float) -> float:
         """Of a single interval about the line."""
@@ -161,8 +241,8 @@ class Correction:
         share = 1.0 / (1.0 + self._seen)
         return share * first + (1.0 - share) * self._scatter
 
-    def _drifted(self, innovation: float) -> bool:
-        step = float(np.clip(innovation, -INNOVATION_MOST, INNOVATION_MOST))
+    def _drifted(self, away: float, sd: float) -> bool:
+        step = float(np.clip(away / sd, -INNOVATION_MOST, INNOVATION_MOST))
         if not self._seen:
             return False
         self._sums = [
@@ -174,10 +254,6 @@ class Correction:
         self._sums, self._seen = [0.0, 0.0], 0
         self.drifts += 1
         return True
-
-
-def _vector(parts: Mapping[str, float]) -> Floats:
-    return np.array([parts[name] for name in FACTOR_SD])
 
 
 def _at_most(covariance: Floats, most: Floats) -> Floats:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.meter.correction import Correction
+from iojoule.meter.correction import Correction, Observed
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.estimate import Amounts, DriveModel, Estimate, States
@@ -198,6 +198,7 @@ class Meter:
                     place,
                     intervals,
                     bool(served[rows[place]]),
+                    _uses(intervals, rows[place]),
                     measured.get(account.drive.name),
                 )
         return readings
@@ -219,6 +220,7 @@ class Meter:
         place: int,
         intervals: Intervals,
         served: bool,
+        uses: tuple[float, float],
         measured: tuple[float, float] | None,
     ) -> Reading:
         seconds = intervals.seconds
@@ -226,14 +228,15 @@ class Meter:
         modelled, sd = sum(parts.values()), float(estimate.sd[place])
         reasons = list(account.drive.reasons)
         correction = account.correction
-        correction.pass_time(seconds + intervals.suspended_seconds)
+        observed = Observed(parts, uses, served)
+        correction.follow(observed, seconds + intervals.suspended_seconds)
         watts = modelled
         if measured is not None:
-            if correction.learn(*measured, parts, sd, seconds):
+            if correction.learn(*measured, observed, sd):
                 reasons.append(DRIFTED)
             watts, sd = max(measured[0], 0.0), measured[1]
         elif correction.has_learnt:
-            better = correction.corrected(parts)
+            better = correction.corrected(observed)
             watts, sd = better.watts, min(better.sd, sd)
         parts = _scaled(parts, watts)
         if account.basis.power_limited and measured is None:
@@ -313,6 +316,14 @@ def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
     if dynamic <= 0:
         return {**dict.fromkeys(parts, 0.0), "idle": watts}
     return {name: part * watts / total for name, part in parts.items()}
+
+
+def _uses(intervals: Intervals, row: int) -> tuple[float, float]:
+    """Shares of an interval in which reads, and writes, were in flight; together at most 1."""
+    everything = float(intervals.busy_command_seconds[row])
+    writes = float(intervals.write_busy_seconds[row])
+    scale = 1.0 / max(everything, intervals.seconds)
+    return (everything - writes) * scale, writes * scale
 
 
 def _together(states: list[States]) -> States:

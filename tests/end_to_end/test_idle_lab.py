@@ -10,13 +10,16 @@ import mmap
 import os
 import random
 import shutil
+import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from iojoule.api.cli.app import run
@@ -115,3 +118,100 @@ def test_a_sleeping_drive_sleeps_on(lab: LabClient, capsys: pytest.CaptureFixtur
     assert now["power_state"] == asleep["power_state"] == 4
     assert now["read_commands"] == asleep["read_commands"]
     capsys.readouterr()
+
+
+def residency(lab: LabClient, seconds: float) -> tuple[float, float]:
+    """Share of time in a sleep state under sparse reads, as the lab says, and watts."""
+    asleep = looks = 0
+    begin, until = time.monotonic_ns(), time.monotonic() + seconds
+    with reading(lab.state["drive"], 10.0):
+        while time.monotonic() < until:
+            asleep += lab.status()["disk"]["power_state"] >= 3
+            looks += 1
+            time.sleep(0.02)
+    return asleep / looks, watts(lab, begin)
+
+
+@contextmanager
+def exported(lab: LabClient) -> Iterator[None]:
+    """The exporter on the lab's drive, scraped once a second."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    drive = Path(lab.state["drive"]).name
+    process = subprocess.Popen(
+        [Path(sys.executable).parent / "iojoule", "exporter", "--port", str(port), "--drive", drive]
+    )
+    stop = threading.Event()
+    scrapes: list[int] = []
+
+    def scrape() -> None:
+        while not stop.wait(1.0):
+            with suppress(httpx.TransportError):
+                scrapes.append(httpx.get(f"http://127.0.0.1:{port}/metrics").status_code)
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield
+        assert scrapes.count(200) > 10
+    finally:
+        stop.set()
+        thread.join()
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def asked_for_health(lab: LabClient) -> Iterator[None]:
+    """A monitor that asks the drive for its health once a second, as `smartctl -A` does."""
+    stop = threading.Event()
+    command = ["/usr/sbin/smartctl", "-A", "-d", "nvme", lab.state["controller"]]
+    codes: list[int] = []
+
+    def ask() -> None:
+        while not stop.wait(1.0):
+            ran = subprocess.run(command, capture_output=True, check=False)
+            codes.append(ran.returncode & 0b11)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+        assert codes
+        assert not any(codes), "smartctl could not open the drive"
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.soak
+def test_the_exporter_wakes_no_drive(lab: LabClient, capsys: pytest.CaptureFixture[str]) -> None:
+    """Residency in sleep states with the exporter, without it, and beside smartctl.
+
+    The reads come at the same gaps each time. The lab's drive answers admin commands asleep, so
+    smartctl costs it no sleep; what is shown is that the exporter sends none and adds nothing.
+    """
+    if not Path("/usr/sbin/smartctl").exists():
+        pytest.skip("smartctl is not installed: apt-get install smartmontools")
+    change = NvmeTransitions(lab.state["controller"], 1)
+    change.set(json.dumps(json.loads(change.get()) | {"enabled": True}))
+    found = {}
+    for name, beside in {
+        "alone": (),
+        "exporter": (exported,),
+        "smartctl": (asked_for_health,),
+        "smartctl and exporter": (asked_for_health, exported),
+    }.items():
+        with ExitStack() as stack:
+            for each in beside:
+                stack.enter_context(each(lab))
+            time.sleep(5.0)
+            found[name] = residency(lab, 90.0)
+    with capsys.disabled():
+        for name, (share, mean_watts) in found.items():
+            sys.stdout.write(f"\n{name}: {100 * share:.1f} % asleep, {mean_watts:.3f} W")
+        sys.stdout.write("\n")
+    assert found["exporter"][0] == pytest.approx(found["alone"][0], abs=0.01)
+    assert found["smartctl and exporter"][0] == pytest.approx(found["smartctl"][0], abs=0.01)
+    assert found["alone"][0] > 0.2

@@ -1,0 +1,80 @@
+"""What an instrument teaches: soon from many workloads, little from one, nothing of other parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iojoule.meter.correction import FACTOR_SD, Correction, Observed
+
+SD = 0.1
+"""Of a fitted profile, as a share of its watts."""
+
+
+def interval(read: float = 0.0, write: float = 0.0, idle: float = 1.0) -> Observed:
+    parts = dict.fromkeys(FACTOR_SD, 0.0) | {"idle": idle, "read": read, "write": write}
+    del parts["rest"]
+    return Observed(parts, (min(read, 1.0), min(write, 1.0)), served=read + write > 0)
+
+
+def teach(correction: Correction, seen: Observed, measured: float, seconds: int = 1) -> None:
+    for _ in range(seconds):
+        correction.follow(seen, 1.0)
+        correction.learn(measured, 0.01, seen, SD * seen.watts)
+
+
+def test_many_workloads_teach_in_a_minute_what_one_does_not() -> None:
+    """Reads draw 30 % more than the profile says."""
+    rng = np.random.default_rng(5)
+    many, one = Correction(), Correction()
+    for _ in range(12):
+        seen = interval(read=float(rng.uniform(0.5, 5.0)))
+        teach(many, seen, 1.0 + 1.3 * seen.parts["read"], seconds=5)
+    teach(one, interval(read=3.0), 1.0 + 1.3 * 3.0, seconds=60)
+    new = interval(read=1.5)
+    for correction in (many, one):
+        correction.follow(new, 1.0)
+    assert many.corrected(new).watts == pytest.approx(1.0 + 1.3 * 1.5, rel=0.04)
+    assert many.corrected(new).sd < one.corrected(new).sd
+
+
+def test_a_workload_that_goes_on_is_told_as_it_was_measured() -> None:
+    correction, seen = Correction(), interval(read=3.0)
+    teach(correction, seen, 4.6, seconds=30)
+    correction.follow(seen, 1.0)
+    assert correction.corrected(seen).watts == pytest.approx(4.6, rel=0.02)
+
+
+def test_reads_teach_nothing_about_writes_and_rest() -> None:
+    rng = np.random.default_rng(6)
+    correction = Correction()
+    for _ in range(20):
+        seen = interval(read=float(rng.uniform(0.5, 5.0)))
+        teach(correction, seen, 1.0 + 1.3 * seen.parts["read"], seconds=5)
+    for other in (interval(idle=0.5), interval(write=2.0)):
+        correction.follow(other, 600.0)
+        assert correction.corrected(other).watts == pytest.approx(other.watts, rel=0.03)
+
+
+def test_a_profile_without_joules_of_requests_is_mended_by_watts_of_use() -> None:
+    """No factor makes 2 W of nothing."""
+    correction, rng = Correction(), np.random.default_rng(7)
+    for turn in range(20):
+        seen = interval(read=0.01) if turn % 2 else interval(idle=1.0)
+        seen = Observed(seen.parts, (float(rng.uniform(0.6, 1.0)) * (turn % 2), 0.0), seen.served)
+        for _ in range(5):
+            correction.follow(seen, 1.0)
+            correction.learn(1.0 + 2.0 * seen.uses[0], 0.01, seen, 0.5 * seen.watts)
+    new = Observed(interval(read=0.01).parts, (1.0, 0.0), served=True)
+    correction.follow(new, 1.0)
+    assert correction.corrected(new).watts == pytest.approx(3.0, rel=0.1)
+
+
+def test_what_was_learnt_wears_off_to_what_was_unknown_before() -> None:
+    correction, seen = Correction(), interval(read=3.0)
+    teach(correction, seen, 4.6, seconds=30)
+    correction.follow(seen, 1.0)
+    soon = correction.corrected(seen).sd
+    correction.follow(seen, 1e7)
+    late = correction.corrected(seen).sd
+    assert soon < late < 0.3 * seen.watts
