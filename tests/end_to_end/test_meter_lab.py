@@ -1,6 +1,7 @@
 """The meter's joules against those of virtual drives with different physics.
 
-It takes an hour and a quarter. What was measured is printed: for a fitted profile, one of ten runs, and one of the drive's kind.
+It takes an hour and a quarter. What was measured is printed: for a fitted profile, one of ten runs,
+and one of the drive's kind.
 """
 
 from __future__ import annotations
