@@ -41,8 +41,8 @@ missing_packages() {
     command -v fio >/dev/null || echo fio
     [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
     [ -x /usr/sbin/hdparm ] || command -v hdparm >/dev/null || echo hdparm
-    # Not installed, for their size: tuned and ansible-core, which read exported recommendations.
-    # Without them these tests are skipped.
+    # Not installed: tuned and ansible-core, which read exported recommendations, for their size, and
+    # prometheus, whose service would listen at once. Without them these tests are skipped.
     # Clocks that are set in tests, without setting the machine's.
     set -- /usr/lib/*/faketime/libfaketimeMT.so.1
     [ -e "$1" ] || echo libfaketime
