@@ -46,7 +46,7 @@ def power_limit(controller: NvmeController) -> NvmeFeature:
 
 
 def require_no_limit(drive: DriveFacts, controller: NvmeController | None) -> None:
-    """Refuse a drive whose power somebody limits; raises DriveError with the command to lift it."""
+    """Refuse a drive under a power limit; raises DriveError with the command to lift it."""
     if controller is None or drive.controller is None or not drive.controller.limits_power:
         return
     change = power_limit(controller)
@@ -79,13 +79,13 @@ def sweeps_limit(points: Iterable[Point]) -> bool:
 def resting_powers(points: Iterable[Point]) -> list[tuple[int | None, float | None]]:
     """Power states and limits of the points, in which idle power is measured.
 
-    None is left as it is; a state that nobody states counts only where none is stated.
+    None is left as it is; it counts only where no point states a power state.
     """
-    found = {
+    powers = {
         (point.configuration.power_state, point.configuration.power_limit_watts) for point in points
     }
-    stated = {each for each in found if each[0] is not None}
-    return sorted(stated or found, key=lambda each: (each[0] or 0, each[1] or 0.0))
+    stated = {each for each in powers if each[0] is not None}
+    return sorted(stated or powers, key=lambda each: (each[0] or 0, each[1] or 0.0))
 
 
 def wake(device: BlockDevice) -> None:
