@@ -369,17 +369,23 @@ class TestDuringTheCampaign:
         assert bed.resume(name)[0] == 0
         assert bed.done(name) == 3
 
-    def test_kill(self, bed: Bed) -> None:
-        process = bed.start(bed.command("killed"))
-        bed.at_second_run("killed", process.kill)
+    @pytest.mark.parametrize(
+        ("name", "knob", "state"),
+        [("killed", "power_state = 1", 1), ("limited", "power_limit_watts = 3.5", 2)],
+    )
+    def test_kill(self, bed: Bed, name: str, knob: str, state: int) -> None:
+        plan = PLAN.format(in_a_row=2, operation="read", engine="io_uring")
+        process = bed.start(bed.command(name, plan=plan.replace("power_state = 1", knob)))
+        bed.at_second_run(name, process.kill)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
-        assert bed.lab.status()["disk"]["power_state"] == 1, "nobody could restore it"
-        code, said = bed.resume("killed")
+        assert bed.lab.status()["disk"]["power_state"] == state, "nobody could restore it"
+        code, said = bed.resume(name)
         assert (code, said.count("restored after a crash") >= 2) == (0, True), said
-        assert bed.done("killed") == 3
-        bed.table.append(("kill -9 in run 2 of 3", "(dead)", "by the next start, then all"))
+        assert bed.done(name) == 3
+        assert bed.lab.status()["disk"]["power_state"] == 0
+        bed.table.append((f"kill -9, {knob}", "(dead)", "by the next start, then all"))
 
 
 JUDGED = """
