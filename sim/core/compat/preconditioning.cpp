@@ -350,7 +350,8 @@ std::vector<double> drawn_together(const std::vector<double>& uniform, double ho
   double sum = 0;
   for (std::size_t i = 0; i < valid.size(); ++i) {
     const double place = slope * (static_cast<double>(i) - mean);
-    if (place <= -1 || place >= static_cast<double>(uniform.size() - 1)) continue;
+    // nothing is filled where the flow occupies nothing: all shares are NaN, and so are places
+    if (!(place > -1 && place < static_cast<double>(uniform.size() - 1))) continue;
     sum += valid[i] = uniform[static_cast<std::size_t>(std::max(place, 0.0))];
   }
   if (sum == 0) return uniform;

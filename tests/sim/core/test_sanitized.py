@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 NEVER_IN_THE_CORE = (
     "tests/sim/calibration/test_discrepancy.py",
-    "tests/sim/calibration/test_history.py",
+    "tests/sim/calibration/test_estimate.py",
     "tests/sim/formats/test_fuzz.py",
 )
 """Numbers and parsing in Python alone, half of the time of tests/sim: no sanitizer looks there."""
