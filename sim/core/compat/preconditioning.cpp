@@ -289,7 +289,9 @@ void Device::lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::u
   const double real_mean = static_cast<double>(pages.size()) / (goal * geometry_.pages_per_block);
   std::vector<double> moved = valid_pages;
   if (std::abs(model_mean - real_mean) * per_block > 0.9999) {
-    const int shift = static_cast<int>((real_mean - model_mean) * per_block);
+    // no farther than out of sight: where the flow has no block of its own, one mean is infinite
+    const double most = per_block, by = (real_mean - model_mean) * per_block;
+    const int shift = static_cast<int>(std::clamp(by, -most, most));
     for (int i = 0; i < per_block; ++i) {
       const int from = i - shift;
       moved[static_cast<std::size_t>(i)] =
