@@ -138,7 +138,7 @@ def run_point(
     device, cost = space.drive(cube, point.host)
     about = point.measurement.conditions
     device = on_link(device, about.pcie_generation, about.pcie_lanes)
-    return run_warm(device, *point_flow(point, cost, brief=brief), engine)
+    return run_warm(device, *point_flow(point, cost, brief=brief), engine, brief=brief)
 
 
 def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) -> Outcome:
@@ -146,11 +146,13 @@ def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) ->
     return run_warm(device, *point_flow(point, cost), engine)
 
 
-def run_warm(device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Engine) -> Outcome:
+def run_warm(
+    device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Engine, *, brief: bool = False
+) -> Outcome:
     """Simulate one flow on a drive.
 
     Requests are counted from the warm-up until no new ones are made, so that the queues are full;
-    those that run alone need neither.
+    a few that run alone are counted over the time until the last was done.
     """
     if device.mode is Mode.COMPAT:
         return _outcome(engine.run(device, Scenario(flows=(without_host(flow),))), None)
@@ -163,7 +165,7 @@ def run_warm(device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Eng
     told = result.flows[0]
     first = -(-warmup_ns // step_ns)
     served = None
-    if warmup_ns and told.series is not None:
+    if told.series is not None and not (brief and warmup_ns == 0):
         both = zip(told.series.serviced_read, told.series.serviced_write, strict=True)
         served = sum([reads + writes for reads, writes in both][first:POINT_STEPS])
     seconds = (POINT_STEPS - first) * step_ns * 1e-9
