@@ -4,17 +4,16 @@ An instrument beside the estimate gives pairs of watts. What it shows is written
 
     watts = sum of factor x part + use of reads x watts + use of writes x watts,
 
-over the parts of the estimate (idle at rest and between requests, awake, read, write, background),
-so that idle power which is wrong by a tenth is so in a sleep state too, and reads teach nothing
-about writes. The watts beside them are what a drive in use draws more than its profile says: a
-profile that knows hardly any joules of a request cannot be mended by a factor. The factors start
-at 1 with the uncertainty of the profile and are followed by a Kalman filter whose state walks at
-random, slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An
-Introduction to the Kalman Filter, UNC TR 95-041). A workload is wrong by an amount of its own that
-lasts as long as it does: that is one more part of the state, a share of the watts, forgotten as
-the workload changes or time passes, so that many seconds of one workload teach the factors no more
-than it, and many workloads teach them soon. What single intervals scatter about all that is kept
-as its own uncertainty.
+over the parts of the estimate (idle at rest, idle between requests, awake, read, write,
+background), so that reads teach nothing about writes, nor requests about rest. The watts beside
+them are what a drive in use draws more than its profile says: a profile that knows hardly any
+joules of a request cannot be mended by a factor. The factors start at 1 with the uncertainty of the
+profile and are followed by a Kalman filter whose state walks at random, slowly: drives age and warm
+up, so what was learnt wears off (Welch and Bishop, An Introduction to the Kalman Filter, UNC TR
+95-041). A workload is wrong by an amount of its own that lasts as long as it does: that is one more
+part of the state, a share of the watts, forgotten as the workload changes or time passes, so that
+many seconds of one workload teach the factors no more than it, and many workloads teach them soon.
+What single intervals scatter about all that is kept as its own uncertainty.
 
 A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is
 not of, shows as innovations that all lie on one side: a two-sided cumulative sum (Page, Continuous
@@ -222,10 +221,11 @@ class Correction:
         self, measured_watts: float, measured_sd: float, x: Floats
     ) -> tuple[float, float]:
         """How far a workload is from what the factors say, and its standard deviation."""
-        factors = x * (np.arange(len(x)) < len(x) - 1)
-        away = measured_watts - float(factors @ self._state)
-        own = (self._workload_share * float(x[-1])) ** 2 + measured_sd**2
-        return away, float(np.sqrt(float(factors @ self._covariance @ factors) + own))
+        factors, watts = x[:-1], float(x[-1])
+        away = measured_watts - float(factors @ self._state[:-1])
+        variance = float(factors @ self._covariance[:-1, :-1] @ factors)
+        own = (self._workload_share * watts) ** 2 + measured_sd**2
+        return away, float(np.sqrt(variance + own))
 
     def _begin(self, unsure: float, watts: float) -> None:
         """Know as little as a profile that is `unsure` times as uncertain as a fitted one."""

@@ -195,7 +195,8 @@ class _Tried:
 
     def slopes(self, before: Floats) -> Floats:
         """Forward differences at the best design; where one cannot be simulated, as before."""
-        cube, outputs = self.cubes[self.best], self.outputs[self.best]
+        best = self.best
+        cube, outputs = self.cubes[best], self.outputs[best]
         by = np.where(cube < 0.5, DIFFERENCE, -DIFFERENCE)
         made = self.simulate(cube + np.diag(by))
         slopes = ((made - outputs) / by[:, None]).T
@@ -203,7 +204,8 @@ class _Tried:
 
     def step(self, slopes: Floats, reaches: Floats) -> float:
         """Try steps from the best design and mend the slopes, in place; how much was gained."""
-        cube, outputs = self.cubes[self.best], self.outputs[self.best]
+        best = self.best
+        cube, outputs = self.cubes[best], self.outputs[best]
         steps = np.array([self.fit.step(cube, outputs, slopes, reach) for reach in reaches])
         if np.allclose(steps[0], steps[-1], atol=1e-3):
             steps = steps[:1]

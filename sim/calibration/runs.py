@@ -110,6 +110,15 @@ def on_link(device: DeviceConfig, generation: int | None, lanes: int | None) -> 
     return device.model_copy(update=known) if known else device
 
 
+def drive_of(
+    space: ParameterSpace, cube: Floats, measured: Point | Series
+) -> tuple[DeviceConfig, float]:
+    """The drive at a point of the cube on the link of a run, and its host's cost as a factor."""
+    device, cost = space.drive(cube, measured.host)
+    about = measured.measurement.conditions
+    return on_link(device, about.pcie_generation, about.pcie_lanes), cost
+
+
 def point_drive(device: DeviceConfig, warmup_ns: int = 0) -> DeviceConfig:
     """The drive for points: with few blocks, and statistics that begin after the warm-up."""
     physical, slc = device.physical, device.physical.slc
@@ -135,15 +144,14 @@ def run_point(
     space: ParameterSpace, cube: Floats, point: Point, engine: Engine, *, brief: bool = False
 ) -> Outcome:
     """Simulate one point at a point of the cube."""
-    device, cost = space.drive(cube, point.host)
-    about = point.measurement.conditions
-    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    return run_flow(*drive_of(space, cube, point), point, engine, brief=brief)
+
+
+def run_flow(
+    device: DeviceConfig, cost: float, point: Point, engine: Engine, *, brief: bool = False
+) -> Outcome:
+    """Simulate one point on a drive, with its host's costs times `cost`."""
     return run_warm(device, *point_flow(point, cost, brief=brief), engine, brief=brief)
-
-
-def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) -> Outcome:
-    """Simulate one point on a drive."""
-    return run_warm(device, *point_flow(point, cost), engine)
 
 
 def run_warm(
@@ -237,9 +245,7 @@ def _divisor(pages: int, least: int) -> int:
 
 def run_series(space: ParameterSpace, cube: Floats, series: Series, engine: Engine) -> Course:
     """Simulate a series at a point of the cube."""
-    device, cost = space.drive(cube, series.host)
-    about = series.measurement.conditions
-    return course(on_link(device, about.pcie_generation, about.pcie_lanes), cost, series, engine)
+    return course(*drive_of(space, cube, series), series, engine)
 
 
 def course(device: DeviceConfig, cost: float, series: Series, engine: Engine) -> Course:
@@ -308,9 +314,7 @@ def counting(device: DeviceConfig, fields: Sequence[str]) -> tuple[DeviceConfig,
 
 def point_rates(space: ParameterSpace, cube: Floats, point: Point, engine: Engine) -> Floats:
     """Events a second of all ENERGY_FIELDS, shape (fields,), from one run that counts them all."""
-    device, cost = space.drive(cube, point.host)
-    about = point.measurement.conditions
-    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    device, cost = drive_of(space, cube, point)
     flow, warmup_ns = point_flow(point, cost)
     counted, units = counting(point_drive(device, warmup_ns), ENERGY_FIELDS)
     told = engine.run(counted, Scenario(flows=(flow,))).device
@@ -334,9 +338,7 @@ def series_rates(
     space: ParameterSpace, cube: Floats, series: Series, fields: Sequence[str], engine: Engine
 ) -> tuple[Course, Floats]:
     """A simulated series, and its events a second by energy field, shape (steps, fields)."""
-    device, cost = space.drive(cube, series.host)
-    about = series.measurement.conditions
-    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    device, cost = drive_of(space, cube, series)
     rates = []
     for field in fields:
         counted, units = counting(device, [field])

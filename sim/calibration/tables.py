@@ -22,7 +22,7 @@ from iojoule.sim.calibration.energy import EnergyFit
 from iojoule.sim.calibration.judge import Judged, group_of
 from iojoule.sim.calibration.observations import Point
 from iojoule.sim.calibration.residual import Residual, place_of
-from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
+from iojoule.sim.calibration.runs import Outcome, drive_of, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
 from iojoule.sim.physical_options import EnergyOptions
@@ -190,9 +190,7 @@ class _Table:
         return Point(example, path.host, guess, nan, (nan, nan, nan), nan)
 
     def _run(self, point: Point, cube: Floats, state: int) -> Outcome:
-        device, cost = self.timing.space.drive(cube, point.host)
-        about = point.measurement.conditions
-        device = on_link(device, about.pcie_generation, about.pcie_lanes)
+        device, cost = drive_of(self.timing.space, cube, point)
         if self.judged.energy is not None:
             device = with_energy(device, self.judged.energy)
         power = device.physical.power.model_copy(
@@ -206,7 +204,7 @@ class _Table:
         device = device.model_copy(
             update={"physical": device.physical.model_copy(update={"power": power})}
         )
-        return run_flow(device, point, cost, self.engine)
+        return run_flow(device, cost, point, self.engine)
 
 
 def _residual(residual: Residual, at: Floats) -> tuple[float, float]:

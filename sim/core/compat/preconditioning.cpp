@@ -78,8 +78,7 @@ void Device::lay_out_planes(std::uint32_t index, std::size_t first, std::size_t 
 }
 
 // Marks pages as written by the flow's own requests, drawn again, until there are enough of them. Of
-// each access MQSim takes the first sector only for written. `order` gets the pages in the order in which
-// they came, where somebody needs it.
+// each access MQSim takes the first sector only for written. `replayed` gets the pages, where it is given.
 void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   const Stream& flow = streams_[index];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
@@ -195,8 +194,8 @@ class ShrinkingRing {
 
 }  // namespace
 
-// How many entries of the mapping cache a stream finds warm: equal parts, or, where the cache is shared, as the
-// sectors that it would move a second if each request waited for one page.
+// How many entries of the mapping cache a stream finds warm: equal parts, or, where the cache is shared,
+// as the sectors that it would move a second if each request waited for one page.
 std::uint64_t Device::warm_entries(std::uint32_t index) const {
   if (config_.cmt_sharing == Sharing::equal_partitioning) return mapping_cache_entries_ / streams_.size();
   const auto mean_ns = [&](const std::array<std::uint64_t, 3>& of_pages) {
@@ -225,9 +224,10 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 }
 
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
-// written, and then the last ones, from the end. For others it walks over the pages, in the order in which they came,
-// with steps of one length; it draws where it counts from and the length, and turns round where the
-// count, not the walk, comes to an end of the pages that are left.
+// written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
+// came: of that region its percentage of the share, then others. For other flows it walks over the pages,
+// in that order, with steps of one length; it draws where it counts from and the length, and turns round
+// where the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
   const FlowConfig& flow = *streams_[index].config;
