@@ -15,13 +15,16 @@ from tests.service import ServiceProcess
 from tests.sim.calibration.hidden import HIDDEN, measured
 
 DEVICE = "samsung-980-pro-1tb"
-QUICK = {
+CALIBRATION = {
     "drive": DEVICE,
-    "parameters": ["page_read_ns"],
-    "rounds": 1,
-    "designs": 16,
+    "parameters": ["page_read_ns", "command_latency_ns", "command_occupancy_ns"],
+    "rounds": 4,
+    "designs": 200,
     "tables": False,
 }
+# Kept from the beginning, for a fast machine is done before anybody could look.
+KEEP_BARS = """window.bars = [];
+setInterval(() => document.querySelectorAll('progress').forEach(bar => bars.push(bar.value)), 20)"""
 A_MINUTE_MS = 240_000  # a minute where nobody else computes
 
 
@@ -46,16 +49,15 @@ def test_a_running_calibration_is_followed_to_its_end(
     (dataset,) = service.get("/datasets").json()["datasets"]
     assert dataset["rows"] == len(rows)
     made = service.post(
-        f"/devices/{DEVICE}/calibrations", json=QUICK | {"datasets": [dataset["id"]]}
+        f"/devices/{DEVICE}/calibrations", json=CALIBRATION | {"datasets": [dataset["id"]]}
     )
     assert made.status_code == 202, made.text
 
+    page.add_init_script(KEEP_BARS)
     page.reload()
     row = page.get_by_role("row").filter(has_text=made.json()["id"])
-    expect(row).to_contain_text("running", timeout=A_MINUTE_MS)
-    bar = row.get_by_role("progressbar").element_handle()
-    page.wait_for_function("bar => 0 < bar.value && bar.value < 1", arg=bar, timeout=A_MINUTE_MS)
     expect(row).to_contain_text("done", timeout=A_MINUTE_MS)
+    assert any(0 < value < 1 for value in page.evaluate("bars"))
     expect(row.get_by_role("button", name="Save JSON")).to_be_visible()
     expect(row.get_by_role("button", name="Cancel")).to_have_count(0)
     current = service.get(f"/devices/{DEVICE}/profiles/current").json()
