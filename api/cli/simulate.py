@@ -110,7 +110,38 @@ JobsOption = Annotated[
 ]
 
 
+_SHARED = frozenset({"ssd", "mode", "output", "max_memory"})
+_OF_TRACES = frozenset(
+    {"trace_format", "volume", "start", "seconds", "speed", "sample", "time_unit", "wrap"}
+)
+_OF_REPLAYS = _OF_TRACES | {"trace", "day", "interval"}
+
+
+def _check_fits(ctx: typer.Context, *, trace: bool, day: bool, front: bool) -> None:
+    """Refuse options that would do nothing beside the others; raises BadParameter, names them."""
+    given = {
+        name
+        for name in ctx.params
+        if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    }
+    if trace or day:
+        _refuse_all(ctx, given - _SHARED - _OF_REPLAYS, "is for --workload, not for a replay")
+    else:
+        _refuse_all(ctx, given & {"interval"}, "needs --trace or --day")
+    if not trace:
+        _refuse_all(ctx, given & _OF_TRACES, "needs --trace")
+    if not front:
+        _refuse_all(ctx, given & {"cost"}, "needs --front")
+
+
+def _refuse_all(ctx: typer.Context, names: set[str], why: str) -> None:
+    for option in ctx.command.params:
+        if option.name in names:
+            raise typer.BadParameter(f"{option.opts[0]} {why}")
+
+
 def simulate(
+    ctx: typer.Context,
     ssd: DriveOption,
     workload: WorkloadOption = None,
     mode: Annotated[
@@ -208,18 +239,13 @@ def simulate(
     JSON goes to standard output and nothing else does: one scenario after the other, the flows in
     the order of the file, times in ns. Everything else that is to be said is on standard error.
     """
-    of_trace = (trace_format, volume, start, seconds, speed != 1.0, sample != 1.0, time_unit, wrap)
-    if any(of_trace) and not trace:
-        raise typer.BadParameter(
-            "--format, --volume, --start, --seconds, --speed, --sample, --time-unit and --wrap "
-            "need --trace"
-        )
+    _check_fits(ctx, trace=bool(trace), day=bool(day), front=front)
     if plot is not None:
         _check_plot(plot, one_field=len(vary or []) == len(ssd) == len(workload or []) == 1)
     if trace or day:
-        if workload or server or vary or len(ssd) > 1 or (trace and day) or output is Form.XML:
+        if server or len(ssd) > 1 or (trace and day) or output is Form.XML:
             raise typer.BadParameter(
-                "--trace or --day: one drive, -o json or table; no --workload, --vary or --server"
+                "--trace or --day: one of both, one drive, -o json or table; no --server"
             )
         # what reads traces is imported only where one is read
         from iojoule.api.cli.simulate_trace import Replayed, emit_replay

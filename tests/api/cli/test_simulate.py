@@ -209,6 +209,8 @@ def test_parts_of_an_array_are_joined(iojoule, tmp_path: Path) -> None:
         (("--front", "--cost", "die=-1"), 3),
         (("--front", "--cost", "die=nan"), 3),
         (("--front", "--cost", "die"), 3),
+        (("--cost", "die=3"), 2),
+        (("--interval", "5"), 2),
     ],
 )
 def test_parts_and_prices_that_are_none(

@@ -94,6 +94,25 @@ def test_an_option_of_traces_needs_a_trace(iojoule: Iojoule, option: tuple[str, 
     assert iojoule("simulate", "--ssd", "samsung-980-pro-1tb", "--day", "10", *option).code == 2
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--front",),
+        ("--shard", "1/2"),
+        ("--vary", "channels=1,2"),
+        ("--engine", "fast"),
+        ("--max-wall", "5"),
+        ("--jobs", "2"),
+        ("--state", "kept"),
+        ("--series-step", "1"),
+    ],
+)
+def test_an_option_of_workloads_is_refused_beside_a_day(
+    iojoule: Iojoule, option: tuple[str, ...]
+) -> None:
+    assert iojoule("simulate", "--ssd", "samsung-980-pro-1tb", "--day", "10", *option).code == 2
+
+
 def test_a_damaged_row_is_named_by_file_and_line(iojoule: Iojoule, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("0,R,4096,4096,1577808000000000\n0,X,4096,4096,1577808000000001\n")
