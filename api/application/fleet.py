@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from iojoule import __version__
 from iojoule.api.application.profiles import profile_in, profile_of
+from iojoule.api.reports.fleet import summary
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
@@ -24,10 +25,12 @@ class FleetAnswer(Section):
     """Plans in turn, and the stages from each to the next.
 
     Attributes:
+        summary: `summary[i]` is `plans[i]` in words, the result first.
         rollouts: `rollouts[i]` leads to `plans[i]`; None where nothing is known to run before it.
     """
 
     iojoule_version: str = __version__
+    summary: list[list[str]] = []
     plans: list[Plan]
     rollouts: list[list[Stage] | None]
 
@@ -98,6 +101,7 @@ def answer(plans: Sequence[Plan], running: Plan | None = None) -> FleetAnswer:
 
     before: list[Plan | None] = [running, *plans[:-1]]
     return FleetAnswer(
+        summary=[list(summary(plan)) for plan in plans],
         plans=list(plans),
         rollouts=[
             None if old is None else rollout(old, new)

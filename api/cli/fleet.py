@@ -228,10 +228,12 @@ def replace(
 
 def parts(found: FleetAnswer) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
-    for number, (plan, stages) in enumerate(zip(found.plans, found.rollouts, strict=True)):
+    each = zip(found.summary, found.plans, found.rollouts, strict=True)
+    for number, (summary, plan, stages) in enumerate(each):
         if number:
             yield ""
-        yield from _plan(plan)
+        yield from summary
+        yield from _tables(plan)
         if stages:
             yield ""
             yield _stages(stages)
@@ -240,8 +242,7 @@ def parts(found: FleetAnswer) -> Iterator[Any]:
         yield f"- {note}"
 
 
-def _plan(plan: Plan) -> Iterator[Any]:
-    yield from words.summary(plan)
+def _tables(plan: Plan) -> Iterator[Any]:
     for table in (words.groups(plan), words.classes(plan), words.domains(plan)):
         yield ""
         yield console.table_of(table)

@@ -21,6 +21,9 @@ def test_the_example_has_a_plan_for_each_of_its_budgets(iojoule) -> None:
     assert done.code == 0, done.err
     plans = json.loads(done.out)["plans"]
     assert [plan["budget_watts"] for plan in plans] == [6000, 4700, 6000]
+    assert [lines[1].split(" expected")[0] for lines in json.loads(done.out)["summary"]] == [
+        f"{plan['expected_watts']:,.0f} W" for plan in plans
+    ]
     assert all(plan["percentile_watts"] <= plan["budget_watts"] * (1 + 1e-6) for plan in plans)
 
 

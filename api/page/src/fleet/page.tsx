@@ -261,13 +261,11 @@ function PlanTable({ plan }: { plan: FleetAnswer }) {
   return (
     <section aria-labelledby="plan">
       <h2 id="plan">Who does what</h2>
-      {plan.plans.map((one) => (
+      {plan.plans.map((one, number) => (
         <div key={one.from_seconds}>
-          <p>
-            {one.budget_watts === null ? "Within the limits" : `Under ${one.budget_watts} W`}:{" "}
-            {quantity(one.expected_watts, "W")} expected, {quantity(one.percentile_watts, "W")} in{" "}
-            {one.percentile * 100} % of the time
-          </p>
+          {plan.summary?.[number]?.map((line) => (
+            <p key={line}>{line}</p>
+          ))}
           <Table heads={["Drives", "Doing", "Class", "Configuration", "Load of one"]}>
             {one.groups.flatMap((group) =>
               group.assignments.map((part) => (
