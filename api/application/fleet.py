@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from iojoule import __version__
 from iojoule.api.application.profiles import profile_in, profile_of
@@ -30,7 +30,7 @@ class FleetAnswer(Section):
     """
 
     iojoule_version: str = __version__
-    summary: list[list[str]] = []
+    summary: list[list[str]] = Field(default_factory=list)
     plans: list[Plan]
     rollouts: list[list[Stage] | None]
 

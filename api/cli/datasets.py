@@ -31,6 +31,7 @@ class FormName(StrEnum):
     PARQUET = "parquet"
     CSV = "csv"
     FIO = "fio"
+    ZIP = "zip"
 
 
 _TITLES = {
@@ -58,7 +59,11 @@ def list_(
 def upload(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Parquet, CSV, or the JSON that fio writes."),
+        typer.Argument(
+            metavar="FILE...",
+            help="Parquet, CSV, the JSON that fio writes, or a folder of fio's results (or its "
+            ".zip).",
+        ),
     ],
     server: ServerOption = None,
     form: Annotated[
@@ -73,7 +78,7 @@ def upload(
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Upload measurements; each file becomes a dataset."""
+    """Upload measurements; each file or folder becomes a dataset."""
     with service(server) as client:
         kept = [
             client.upload(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -345,15 +347,23 @@ class Client:
         columns: str | None = None,
         idempotency_key: str | None = None,
     ) -> schemas.DatasetSummary:
-        """Upload measurements: Parquet, a table as CSV, or what fio writes as JSON.
+        """Upload measurements: Parquet, a table as CSV, or what fio writes.
 
         Args:
-            file: A path, read piece by piece as it is sent, or the content itself.
-            form: parquet, csv or fio; None: the ending of the path tells.
+            file: A path, read piece by piece as it is sent, or the content itself. A folder of
+                fio's results is sent as an archive.
+            form: parquet, csv, fio (its JSON) or zip (an archive of its results); None: the
+                ending of the path tells.
             device: The drive, where the file does not name it.
             columns: Name of a column map that comes with iojoule, for a table.
             idempotency_key: Names this upload; None: a new one for each call.
         """
+        if not isinstance(file, bytes) and Path(file).is_dir():
+            with tempfile.TemporaryDirectory(prefix="iojoule-") as folder:
+                packed = shutil.make_archive(f"{folder}/results", "zip", file)
+                return self.upload(
+                    packed, device=device, columns=columns, idempotency_key=idempotency_key
+                )
         content = file if isinstance(file, bytes) else Path(file)
         form = form or _form_of(content)
         kinds = {known: kind for kind, known in schemas.FORMATS.items()}
@@ -601,10 +611,10 @@ def _id(job: str | schemas.JobStatus) -> str:
 
 
 def _form_of(content: bytes | Path) -> str:
-    endings = {".parquet": "parquet", ".csv": "csv", ".json": "fio"}
+    endings = {".parquet": "parquet", ".csv": "csv", ".json": "fio", ".zip": "zip"}
     ending = "" if isinstance(content, bytes) else content.suffix.lower()
     if ending not in endings:
-        raise InputError("say form=: parquet, csv or fio; the name of the file does not tell")
+        raise InputError("say form=: parquet, csv, fio or zip; the name of the file does not tell")
     return endings[ending]
 
 

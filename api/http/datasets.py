@@ -83,7 +83,8 @@ UPLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The file itself. Columns of Parquet and CSV are fields of the schema, in "
-        "its units; JSON is what fio writes with --output-format=json or json+.",
+        "its units; JSON is what fio writes with --output-format=json or json+; an archive holds a "
+        "folder of fio's results, searched as `iojoule import fio` does.",
         "content": {
             "text/csv": {
                 "schema": {"type": "string"},
@@ -94,6 +95,7 @@ UPLOAD: dict[str, Any] = {
                 "examples": {"worked": {"summary": "A run of fio", "value": _FIO}},
             },
             "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
+            "application/zip": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }

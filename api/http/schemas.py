@@ -114,8 +114,9 @@ FORMATS = {
     "application/vnd.apache.parquet": "parquet",
     "text/csv": "csv",
     "application/json": "fio",
+    "application/zip": "zip",
 }
-"""Content type of an upload -> the importer that reads it."""
+"""Content type of an upload -> its form; zip is a folder of fio's results."""
 
 
 class DatasetSummary(BaseModel):

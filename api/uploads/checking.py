@@ -24,7 +24,7 @@ def check(path: Path, form: str, device: str | None, columns: str | None) -> Che
 
     Args:
         path: The upload, alone in its folder.
-        form: Name of the importer: parquet, csv or fio.
+        form: parquet, csv, fio, or zip: a folder of fio's results.
         device: Catalogue id of the drive where the file does not name it.
         columns: Name of a column map that comes with iojoule, for a table.
 

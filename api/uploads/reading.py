@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile, ZipFile
 
 from iojoule.api.state.errors import StorageFullError
 from iojoule.api.state.files import FULL, NO_ROOM
@@ -19,6 +21,10 @@ DEVICE_MODEL = "device_model"
 
 TEXT_MAX = 2000
 """Of a message; some quote the file."""
+
+UNPACKED = "unpacked"
+UNPACKED_BYTES_MAX = 512 << 20
+UNPACKED_FILES_MAX = 20_000
 
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
@@ -45,6 +51,7 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
         if getattr(error.__cause__, "errno", None) in FULL:
             return {"error": StorageFullError.__name__, "message": NO_ROOM, "field": None}
         message = error.message.replace(str(path), "the upload")
+        message = message.replace(str(path.with_name(UNPACKED)), "the archive")
         message = message.replace(f"{path.parent}/", "")[:TEXT_MAX]
         return {"error": type(error).__name__, "message": message, "field": error.field}
     except MemoryError:
@@ -59,11 +66,45 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _dataset(path: Path, form: str, device: str | None, columns: str | None) -> Dataset:
     constants = {DEVICE_MODEL: device} if device else {}
+    if form == "zip":
+        path, form = _unpacked(path), "fio"
     if form != "csv":
         return importer(form)([path], ImportOptions(constants=constants))
     if columns is not None:
         return import_csv(path, public_map(columns))
     return import_csv(path, map_of_fields(_header(path), constants))
+
+
+def _unpacked(path: Path) -> Path:
+    """The folder that an archive holds.
+
+    Raises:
+        InputError: It is no archive that can be read, or holds too much.
+    """
+    folder = path.with_name(UNPACKED)
+    folder.mkdir()
+    try:
+        with ZipFile(path) as archive:
+            members = archive.infolist()
+            # reading stops at these sizes, whatever the data unfold to
+            if sum(one.file_size for one in members) > UNPACKED_BYTES_MAX:
+                raise InputError(
+                    f"{path}: holds more than {UNPACKED_BYTES_MAX} bytes; send it in parts"
+                )
+            if len(members) > UNPACKED_FILES_MAX:
+                raise InputError(
+                    f"{path}: holds more than {UNPACKED_FILES_MAX} files; send it in parts"
+                )
+            archive.extractall(folder)  # leaves out roots and ".." of names
+    except OSError as error:
+        if error.errno in FULL:
+            raise InputError(f"{path}: cannot be unpacked") from error
+        raise InputError(f"{path}: cannot be unpacked ({error.strerror})") from None
+    except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error):
+        raise InputError(
+            f"{path}: is no zip archive that can be read; pack the folder again, without a password"
+        ) from None
+    return folder
 
 
 def _header(path: Path) -> list[str]:

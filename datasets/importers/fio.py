@@ -299,7 +299,7 @@ class _Gathered:
             counted = "; ".join(f"{count} x {reason}" for reason, count in reasons) or "no file"
             first = f"; first: {self.errors[0].message}" if self.errors else ""
             raise InputError(
-                f"{where}: no fio JSON in this folder that can be read: {counted}{first}"
+                f"{where}: no results of fio in this folder that can be read: {counted}{first}"
             )
         for row, name in zip(self.rows, sessions(self.origins), strict=True):
             row.setdefault("session_id", name)

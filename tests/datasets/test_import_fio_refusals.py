@@ -269,7 +269,7 @@ def test_a_file_that_is_not_fios_is_named_with_the_remedy(
 
 def test_a_missing_path_and_an_empty_folder(tmp_path: Path) -> None:
     assert "no such file or folder" in complaint(tmp_path / "nowhere")
-    assert "no fio JSON in this folder" in complaint(tmp_path)
+    assert "no results of fio in this folder" in complaint(tmp_path)
 
 
 def test_what_is_bad_is_left_out_and_counted(tmp_path: Path) -> None:

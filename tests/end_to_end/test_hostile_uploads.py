@@ -5,9 +5,12 @@ import io
 import json
 import random
 import socket
+import struct
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 import httpx
 import pyarrow as pa
@@ -24,7 +27,7 @@ from tests.end_to_end.served import Served
 
 pytestmark = pytest.mark.slow
 
-PARQUET, CSV, JSON = FORMATS
+PARQUET, CSV, JSON, ZIP = FORMATS
 TABLE = UPLOAD["requestBody"]["content"][CSV]["examples"]["worked"]["value"]
 FIO = UPLOAD["requestBody"]["content"][JSON]["examples"]["worked"]["value"]
 GROWTH_BYTES_MAX = 400 << 20
@@ -154,6 +157,80 @@ def test_packed_bodies_are_not_unpacked(client: httpx.Client, coding: str) -> No
     problem(answer, 415)
     answer = client.post("/predict", content=bomb, headers={"Content-Type": JSON, **packed})
     problem(answer, 415)
+
+
+def zip_of_zeros() -> bytes:
+    """A gigabyte in a megabyte."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("a.json", "b.json"):
+            archive.writestr(name, bytes(512 << 20))
+    return stream.getvalue()
+
+
+def zip_that_lies() -> bytes:
+    """Its table says two bytes, where half a gigabyte unfolds."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", bytes(512 << 20))
+    return stream.getvalue().replace(struct.pack("<I", 512 << 20), struct.pack("<I", 2))
+
+
+def zip_of_many() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for number in range(100_000):
+            archive.writestr(f"{number}.json", "{}")
+    return stream.getvalue()
+
+
+def zip_of_one_again_and_again() -> bytes:
+    """Fifty thousand entries that all name the same megabyte."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", bytes(1 << 20))
+        archive.filelist *= 50_000
+    return stream.getvalue()
+
+
+def zip_of_deep_folders() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("d/" * 1500 + "a.json", "{}")
+    return stream.getvalue()
+
+
+def zip_of_links() -> bytes:
+    """A link to a file of the host and one to a folder, and a file through the latter."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, target in (("a.json", "/etc/passwd"), ("etc", "/etc")):
+            link = zipfile.ZipInfo(name)
+            link.create_system, link.external_attr = 3, 0o120777 << 16
+            archive.writestr(link, target)
+        archive.writestr("etc/iojoule-was-here", "{}")
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        zip_of_zeros,
+        zip_that_lies,
+        zip_of_many,
+        zip_of_one_again_and_again,
+        zip_of_deep_folders,
+        zip_of_links,
+    ],
+)
+def test_an_archive_that_unfolds_to_more_or_elsewhere_is_refused(
+    client: httpx.Client, make: Callable[[], bytes]
+) -> None:
+    body = make()
+    assert len(body) <= UPLOAD_BYTES_MAX
+    detail = problem(sent(client, body, ZIP), 422)["detail"]
+    assert "root:" not in detail
+    assert not Path("/etc/iojoule-was-here").exists()
 
 
 def bomb_of_one_value() -> bytes:

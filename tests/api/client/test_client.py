@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from tests.errors import having
 from tests.service import ServiceProcess
 
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"].encode()
+FIO_RESULT = Path(__file__).parents[2] / "datasets/fio/phases.json"
 LONG = {
     "drive": "samsung-980-pro-1tb",
     "scenario": {"flows": [{"queue_depth": 4, "total_requests": 1_000_000_000}]},
@@ -190,6 +192,15 @@ def test_an_upload_comes_back_as_it_was_kept(client: Client, device: str, tmp_pa
         client.upload(tmp_path / "runs")
     with pytest.raises(InputError, match="cannot be read"):
         client.upload(tmp_path / "none.csv")
+
+
+def test_a_folder_is_uploaded_as_one(client: Client, tmp_path: Path) -> None:
+    for day in ("monday", "tuesday"):
+        (tmp_path / "runs" / day).mkdir(parents=True)
+        shutil.copy(FIO_RESULT, tmp_path / "runs" / day)
+    kept = client.upload(tmp_path / "runs")
+    assert (kept.rows, kept.format) == (4, "zip")
+    assert not [*tmp_path.glob("*.zip")]
 
 
 def test_a_job_is_followed_to_its_end(client: Client) -> None:

@@ -1,4 +1,5 @@
 import io
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from iojoule.api.http import datasets
 from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.state.place import State
+from iojoule.api.uploads import reading
 from tests.api.http.test_problems import problem
 
 PARQUET, CSV, JSON = "application/vnd.apache.parquet", "text/csv", "application/json"
+ZIP = "application/zip"
 EXAMPLE = UPLOAD["requestBody"]["content"][CSV]["examples"]["worked"]["value"]
 
 
@@ -61,9 +64,44 @@ def test_fio_and_csv_are_read_and_one_key_gives_one_dataset(
     problem(upload(service, EXAMPLE, CSV, "?device=micron-7450", **key), 422)
 
 
+def zipped(**files: str | bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def test_an_archive_is_a_folder_of_results(service: httpx.Client, root: Path) -> None:
+    phases = (root / "tests" / "datasets" / "fio" / "phases.json").read_bytes()
+    folder = {"a/phases.json": phases, "../../b/phases.json": phases, "/notes": "on Monday"}
+    kept = upload(service, zipped(**folder), ZIP)
+    assert kept.status_code == 201, kept.text
+    assert (kept.json()["rows"], kept.json()["format"]) == (4, "zip")
+    provenance = service.get(kept.json()["sidecar_url"]).json()["provenance"]
+    assert [one["source"] for one in provenance["excluded"]] == ["notes"]
+
+
+@pytest.mark.parametrize("limit", ["UNPACKED_BYTES_MAX", "UNPACKED_FILES_MAX"])
+def test_an_archive_that_unfolds_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(reading, limit, 1)
+    path = tmp_path / "upload"
+    path.write_bytes(zipped(a="{}", b="{}"))
+    told = reading.read({"path": str(path), "format": "zip", "device": None, "columns": None})
+    assert told["error"] == "InputError"
+    assert not [*path.with_name("unpacked").iterdir()]
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "words"),
     [
+        (zipped(a="{}")[:-9], ZIP, "no zip archive"),
+        (zipped(a="{}").replace(b"a", b"b", 1), ZIP, "no zip archive"),
+        (zipped(**{"n" * 300: "{}"}), ZIP, "cannot be unpacked"),
+        (zipped(a="just notes"), ZIP, "fio"),
+        (zipped(), ZIP, "fio"),
         (parquet(GOOD)[:-20], PARQUET, "not a readable Parquet file"),
         (parquet(GOOD | {"colour": ["red"] * 2}), PARQUET, "unknown field 'colour'"),
         (parquet(GOOD | {"queue_depth": [0, 1]}), PARQUET, "row 1"),
@@ -85,7 +123,7 @@ def test_what_is_no_set_of_measurements_is_refused(
 
 
 def test_other_kinds_of_files_are_refused(service: httpx.Client) -> None:
-    problem(upload(service, b"PK\x03\x04", "application/zip"), 415)
+    problem(upload(service, b"BZh9", "application/x-bzip2"), 415)
     problem(upload(service, EXAMPLE, CSV, **{"Content-Encoding": "gzip"}), 415)
 
 

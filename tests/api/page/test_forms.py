@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.api.page.test_page import ROOT, answered, first_question, link
@@ -143,16 +143,26 @@ def test_the_answer_is_stated_in_settings_of_a_database(page: Page) -> None:
     expect(page.get_by_role("heading", name="PostgreSQL 17")).to_be_visible()
 
 
-@pytest.mark.parametrize("broken", ["notes.csv"])
-def test_a_folder_is_uploaded_and_what_is_not_read_is_listed(
-    page: Page, tmp_path: Path, broken: str
+def test_a_folder_is_read_as_a_folder_and_what_is_left_out_is_listed(
+    page: Page, tmp_path: Path
 ) -> None:
     folder = tmp_path / "results"
-    folder.mkdir()
-    (folder / broken).write_text("just,notes\n1,2\n")
-    (folder / "odd.json").write_text("{}")
+    shutil.copytree(ROOT / "tests/datasets/fio", folder / "monday")
+    (folder / "notes.txt").write_text("bought on Monday\n")
     page.goto("/ui/jobs")
     page.get_by_label("or a folder").set_input_files(folder)
+    expect(page.get_by_role("status")).to_contain_text("10 rows were taken")
     said = page.get_by_role("alert")
-    expect(said).to_contain_text("2 files not read")
-    expect(said).to_contain_text(broken)
+    expect(said).to_contain_text("notes.txt: not fio")
+    expect(said).to_contain_text("failed.json")
+    expect(page.get_by_role("button", name="Calibrate")).to_be_enabled()
+
+
+def test_a_folder_without_results_is_refused(page: Page, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("bought on Monday\n")
+    page.goto("/ui/jobs")
+    page.get_by_label("or a folder").set_input_files(folder)
+    expect(page.get_by_role("alert")).to_contain_text("the archive: no")
+    expect(page.get_by_role("button", name="Calibrate")).to_be_disabled()

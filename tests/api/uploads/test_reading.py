@@ -1,4 +1,8 @@
 import errno
+import io
+import json
+import random
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +11,8 @@ import pytest
 from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.uploads.reading import read
 
-TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]
+EXAMPLES = UPLOAD["requestBody"]["content"]
+TABLE = EXAMPLES["text/csv"]["examples"]["worked"]["value"]
 
 
 @pytest.mark.parametrize(
@@ -25,3 +30,24 @@ def test_a_disk_that_is_full_is_not_the_fault_of_the_upload(
     told = read({"path": str(path), "format": "csv", "device": None, "columns": None})
     assert told["error"] == error
     assert str(tmp_path) not in told["message"]
+
+
+def test_a_damaged_archive_is_read_or_refused(tmp_path: Path) -> None:
+    run = json.dumps(EXAMPLES["application/json"]["examples"]["worked"]["value"])
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(3):
+            archive.writestr(f"run{number}/out.json", run)
+    whole, source = stream.getvalue(), random.Random(20)
+    outcomes = set()
+    for number in range(300):
+        body = bytearray(whole)
+        for _ in range(source.randint(1, 8)):
+            body[source.randrange(len(body))] = source.randrange(256)
+        path = tmp_path / str(number) / "upload"
+        path.parent.mkdir()
+        path.write_bytes(body)
+        told = read({"path": str(path), "format": "zip", "device": None, "columns": None})
+        outcomes.add(told.get("error", "read"))
+        assert str(tmp_path) not in told.get("message", "")
+    assert outcomes == {"read", "InputError"}

@@ -72,7 +72,7 @@ export async function postText<T>(path: string, text: string): Promise<T> {
 }
 
 /** POST a file as it is. */
-export async function postFile<T>(path: string, file: File, type: string): Promise<T> {
+export async function postFile<T>(path: string, file: Blob, type: string): Promise<T> {
   return read<T>(
     await fetch(path, { method: "POST", headers: headers({ "Content-Type": type }), body: file }),
   );

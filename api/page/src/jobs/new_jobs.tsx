@@ -1,16 +1,13 @@
 // Starts what takes long: measurements that are uploaded, and a calibration on them.
 import { useState } from "preact/hooks";
-import { explain, post, postFile } from "../api/client";
+import { explain, post } from "../api/client";
 import type { DatasetSummary, DeviceSummary, JobStatus } from "../api/types";
 import { models } from "../drives/models";
 import { Group, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
+import { leftOut, uploadFile, uploadFolder } from "./upload";
 
-const FORMATS: Record<string, string> = {
-  parquet: "application/vnd.apache.parquet",
-  csv: "text/csv",
-  json: "application/json",
-};
+const NAMES_SHOWN = 3;
 
 /** Upload runs of a drive and calibrate its profile on them. */
 export function NewJobs({ onStarted }: { onStarted: () => void }) {
@@ -20,22 +17,36 @@ export function NewJobs({ onStarted }: { onStarted: () => void }) {
   const [refused, setRefused] = useState<string[]>([]);
   const [left, setLeft] = useState(0);
   const [trouble, setTrouble] = useState<string | null>(null);
-  const take = async (files: FileList | null) => {
-    if (!files?.length) return;
+  const begin = (files: number) => {
     setTrouble(null);
     setUploaded([]);
     setRefused([]);
-    const all = [...files];
-    for (const [at, file] of all.entries()) {
-      setLeft(all.length - at);
-      const path = file.webkitRelativePath || file.name;
+    setLeft(files);
+  };
+  const refuse = (what: string) => setRefused((last) => [...last, what]);
+  const takeFiles = async (files: FileList | null) => {
+    if (!files?.length) return;
+    begin(files.length);
+    for (const file of files) {
       try {
-        const type = FORMATS[file.name.split(".").at(-1)?.toLowerCase() ?? ""] ?? "text/csv";
-        const one = await postFile<DatasetSummary>(`/datasets?device=${device}`, file, type);
+        const one = await uploadFile(device, file);
         setUploaded((last) => [...last, one]);
       } catch (error) {
-        setRefused((last) => [...last, `${path}: ${explain(error)}`]);
+        refuse(`${file.name}: ${explain(error)}`);
       }
+      setLeft((last) => last - 1);
+    }
+  };
+  const takeFolder = async (files: FileList | null) => {
+    if (!files?.length) return;
+    begin(files.length);
+    try {
+      const one = await uploadFolder(device, [...files]);
+      setUploaded([one]);
+      for (const [reason, sources] of await leftOut(one))
+        refuse(`${names([...sources])}: ${reason}`);
+    } catch (error) {
+      setTrouble(explain(error));
     }
     setLeft(0);
   };
@@ -67,30 +78,30 @@ export function NewJobs({ onStarted }: { onStarted: () => void }) {
           id="runs"
           type="file"
           multiple
-          accept=".parquet,.csv,.json"
-          onChange={(event) => take(event.currentTarget.files)}
+          accept=".parquet,.csv,.json,.zip"
+          onChange={(event) => takeFiles(event.currentTarget.files)}
         />
       </div>
       <div class="field">
-        <label for="folder">or a folder</label>
+        <label for="folder">or a folder of fio's results</label>
         <input
           id="folder"
           type="file"
           multiple
           ref={(element) => element?.setAttribute("webkitdirectory", "")}
-          onChange={(event) => take(event.currentTarget.files)}
+          onChange={(event) => takeFolder(event.currentTarget.files)}
         />
       </div>
       <p class="hint" role="status">
         {left > 0
           ? `uploading, ${left} to go`
           : uploaded.length > 0
-            ? `${rows} rows were taken from ${files(uploaded.length)}, ${warnings} warnings`
-            : "Parquet, CSV with the schema's fields as columns, or fio's JSON"}
+            ? `${rows} rows were taken, ${warnings} warnings`
+            : "Parquet, CSV with the schema's fields as columns, or what fio writes"}
       </p>
       {refused.length > 0 && (
         <div class="trouble" role="alert">
-          {files(refused.length)} not read:
+          Left out:
           <ul>
             {refused.map((one) => (
               <li key={one}>{one}</li>
@@ -106,6 +117,8 @@ export function NewJobs({ onStarted }: { onStarted: () => void }) {
   );
 }
 
-function files(count: number): string {
-  return count === 1 ? "1 file" : `${count} files`;
+function names(sources: string[]): string {
+  const more = sources.length - NAMES_SHOWN;
+  const shown = sources.slice(0, NAMES_SHOWN).join(", ");
+  return more > 0 ? `${shown} and ${more} more` : shown;
 }
