@@ -37,6 +37,7 @@ from iojoule.measure.fio import (
     read_outcome,
     run_fio,
 )
+from iojoule.measure.host.changes import Change
 from iojoule.measure.point import Point
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Scope
@@ -207,6 +208,8 @@ class DriveBench:
         self._points = points
         self._rig = rig
         self._last_write: float | None = None
+        self._throughout: dict[Change, str] = {}
+        self._of_runs: dict[Change, None] = {}
         self._target = target_of(plan, rig.drive, None)
         self._preconditioner = Preconditioner(
             plan, rig.fio, rig.drive.device, rig.controller, self._target, self._recorder, rig.say
@@ -227,6 +230,7 @@ class DriveBench:
             self._plan, self._points, rig.drive.device, rig.controller, has_apst
         ):
             rig.state.set(change, value)
+            self._throughout[change] = value
         self._preconditioner.fill(state, store)
         # also when a campaign goes on: since then the drive or the sensor may have changed
         self._baselines(state)
@@ -265,7 +269,7 @@ class DriveBench:
 
     def _measure(self, run: Run, folder: Path, watched: RunObservation) -> None:
         rig, settle = self._rig, self._plan.settle
-        self._set(settings.of_run(run.point.configuration, rig.drive.device, rig.controller))
+        self._set_up(run.point)
         watched.cool_down()
         (folder / JOB_FILE).write_text(self._job(run))
         watched.look_before()
@@ -295,6 +299,22 @@ class DriveBench:
         if self._rig.controller is not None and settings.sweeps_limit(self._points):
             self._set(settings.of_power(None, 0.0, self._rig.controller))
 
+    def _set_up(self, point: Point) -> None:
+        """Set what a run states; what only other runs state is as it was before them."""
+        state = self._rig.state
+        wanted = dict(
+            settings.of_run(point.configuration, self._rig.drive.device, self._rig.controller)
+        )
+        for change in reversed(self._of_runs):
+            if change in wanted:
+                continue
+            if change in self._throughout:
+                state.set(change, self._throughout[change])
+            else:
+                state.put_back(change)
+        self._of_runs |= dict.fromkeys(wanted)
+        self._set(wanted.items())
+
     def _set(self, wanted: Iterable[settings.Setting]) -> None:
         controller, state = self._rig.controller, self._rig.state
         for change, value in wanted:
@@ -310,7 +330,9 @@ class DriveBench:
     def _post_write_state(self, run: Run) -> None:
         wanted = run.point.configuration.post_write_power_state
         if wanted is not None and self._rig.controller is not None:
-            self._rig.state.set(settings.power_state(self._rig.controller), str(wanted))
+            change = settings.power_state(self._rig.controller)
+            self._of_runs[change] = None
+            self._rig.state.set(change, str(wanted))
 
     def _job(self, run: Run) -> str:
         return job_of(run, self._plan, self._rig.drive)

@@ -32,7 +32,7 @@ from iojoule.measure.drive.nvme import Namespace, NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
 from iojoule.measure.fio import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
-from iojoule.measure.host.changes import NvmeFeature, NvmeTransitions
+from iojoule.measure.host.changes import Change, NvmeFeature, NvmeTransitions
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
@@ -148,14 +148,17 @@ def commands(opened: OpenedDrive, fio: Fio) -> list[str]:
         for pattern in sorted({point.workload.pattern for point in points}):
             lines.append(f"# until it is steady, at most {precondition.rounds_max} times")
             lines.append(_fio_command(fio, round_job(opened.plan, target, pattern)))
-    before: dict[str, str] = {}
+    before: dict[Change, str] = {}
     for run in opened.expansion.runs:
         lines.append(f"# run {run.name}, repeat {run.repeat}")
-        for change, value in of_run(run.point.configuration, drive.device, controller):
+        wanted = dict(of_run(run.point.configuration, drive.device, controller))
+        others = [change for change in before if change not in wanted]
+        lines += [f"# undo: {before.pop(change)}" for change in others]
+        for change, value in wanted.items():
             line = change.command(value)
-            if before.get(str(change)) != line:
+            if before.get(change) != line:
                 lines.append(line)
-                before[str(change)] = line
+                before[change] = line
         lines.append(_fio_command(fio, job_of(run, opened.plan, drive)))
     return lines
 

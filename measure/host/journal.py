@@ -176,6 +176,19 @@ class HostState:
             if (wanted := self._now.get(aside)) is not None:
                 aside.set(wanted)
 
+    def put_back(self, change: Change) -> None:
+        """Set the value that was there first, and what setting it disturbs; else do nothing.
+
+        Raises as `set`.
+        """
+        if change not in self._before:
+            return
+        self.set(change, self._before[change])
+        for aside in reversed(change.disturbs()):
+            before = self._before.get(aside)
+            if before is not None and aside not in self._now and aside.get() != before:
+                aside.set(before)
+
     def remember(self, change: Change) -> None:
         """Restore its present value at the end, whatever changes it.
 

@@ -95,7 +95,7 @@ def bench_of(
             settle=settle, host=SimpleNamespace(queue={}, files={}, apm_level=None,
             volatile_write_cache=None), precondition=SimpleNamespace(until_steady=True),
         ),
-        "_points": points,
+        "_points": points, "_of_runs": {}, "_throughout": {},
         "_recorder": lambda folder: Recorder([FakeSensor(constant(1.1))], folder),
         "_preconditioner": SimpleNamespace(fill=lambda *_: None, steady=lambda *_: None),
         "_rig": SimpleNamespace(
@@ -122,7 +122,7 @@ def test_each_run_has_its_own_and_the_first_is_put_back(
         for run, present in zip(points, held.values(), strict=True):
             bench.before(SimpleNamespace(point=run), state, lambda _: None)
             assert limit_watts(controller.feature(POWER_LIMIT)) is None
-            bench._set(settings.of_run(run.configuration, drive.device, controller))
+            bench._set_up(run)
             limit = limit_watts(controller.feature(POWER_LIMIT))
             assert limit == pytest.approx(run.configuration.power_limit_watts or None)
             assert disk.state == present

@@ -1,16 +1,19 @@
 """What a run needs set, on a host below a folder."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from iojoule.datasets.schema import Configuration, Workload
+from iojoule.measure.campaign.drive_bench import DriveBench
 from iojoule.measure.campaign.plan import HostPlan, Plan
 from iojoule.measure.campaign.settings import of_campaign, of_run, resting_powers
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.drive.power_measurement import POWER_LIMIT, power_word
 from iojoule.measure.errors import DriveError, HostStateError
-from iojoule.measure.host.changes import NvmeFeature
+from iojoule.measure.host.changes import NvmeFeature, SysfsValue
+from iojoule.measure.host.journal import HostState
 from iojoule.measure.point import Point
 from tests.api.acting.hosts import host
 from tests.measure.sata import POLICY, fake_hdparm, sata
@@ -27,6 +30,39 @@ def test_a_limit_of_sleep_allows_and_forbids(tmp_path: Path) -> None:
     }
     with pytest.raises(HostStateError, match="no cpuidle"):
         list(of_run(wanted, host(tmp_path / "virtual", cpus=0).device, None))
+
+
+def test_what_a_run_does_not_state_is_as_it_was_before_the_others(tmp_path: Path) -> None:
+    drive = host(tmp_path / "sys", cpus=1)
+    files = {"scheduler": "scheduler", "depth": "nr_requests", "merges": "nomerges"}
+    paths = {name: Path(drive.device.queue(file)) for name, file in files.items()}
+    paths["depth"].write_text("1023")
+    paths["merges"].write_text("0")
+    before = {name: SysfsValue(str(path)).get() for name, path in paths.items()}
+    runs = [
+        Configuration(request_bytes=4096, **stated)
+        for stated in ({"scheduler": "kyber"}, {}, {"cpu_governor": "powersave"}, {})
+    ]
+    with HostState("drive", tmp_path / "journals") as state:
+        bench = object.__new__(DriveBench)
+        bench.__dict__ |= {
+            "_of_runs": {}, "_throughout": {SysfsValue(str(paths["merges"])): "2"},
+            "_rig": SimpleNamespace(drive=drive, controller=None, state=state),
+        }  # fmt: skip
+        state.set(SysfsValue(str(paths["merges"])), "2")
+        for run in runs:
+            bench._set_up(Point(Workload(operation="read"), run))
+            if run.scheduler:
+                paths["depth"].write_text("64")  # as Linux does with each scheduler
+            now = {name: SysfsValue(str(path)).get() for name, path in paths.items()}
+            expected = "kyber" if run.scheduler else before["scheduler"]
+            assert now["scheduler"] == expected
+            assert now["merges"] == "2"
+            if not run.scheduler:
+                assert now["depth"] == before["depth"]
+            governor = tmp_path / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+            assert (governor.read_text().strip() == "powersave") == (run.cpu_governor is not None)
+    assert {name: SysfsValue(str(path)).get() for name, path in paths.items()} == before
 
 
 def resting(**settings: object) -> Configuration:
