@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import within
 from iojoule.datasets.schema import number
 
 if TYPE_CHECKING:
@@ -65,14 +65,16 @@ def checked(asked: Calibration) -> tuple[DeviceConfig, list[HoldOut]]:
     """
     from iojoule.api.jobs.admission import changed_drive, drive_of
     from iojoule.sim.calibration.judge import parse_hold_out
+    from iojoule.sim.calibration.parameters import ParameterSpace
 
     device = changed_drive(drive_of(asked.drive), asked.set, "set")
+    for index, name in enumerate(asked.parameters):
+        with within(f"parameters.{index}"):
+            ParameterSpace(device, [name], [""])
     held = []
     for index, text in enumerate(asked.hold_out):
-        try:
+        with within(f"hold_out.{index}"):
             held.append(parse_hold_out(text))
-        except InputError as error:
-            raise InputError(error.message, field=f"hold_out.{index}") from None
     return device, held
 
 

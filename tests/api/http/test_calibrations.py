@@ -112,6 +112,7 @@ def test_a_dataset_that_tells_too_little_fails_the_job_and_publishes_nothing(
         ({"set": {"chanels": 4}}, "/set"),
         ({"hold_out": ["x"]}, "/hold_out/0"),
         ({"rounds": 0}, "/rounds"),
+        ({"parameters": ["page_read_ns", "command_ns"]}, "/parameters/1"),
         ({"folder": "/tmp"}, "/folder"),
     ],
 )
