@@ -40,7 +40,8 @@ test: setup ## linters, types, import layers and all tests but the slow ones
 
 # What waits for virtual disks runs alone, for it judges time only where nobody else computes; the
 # rest computes, two files at a time, beginning with what takes longest.
-WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py tests/measure
+WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py \
+	tests/end_to_end/test_power_limit_lab.py tests/measure
 FIRST := tests/sim
 THEN := $(filter-out $(FIRST) $(WAITING),$(patsubst %/.,%,$(wildcard tests/*/.))) $(wildcard tests/test_*.py)
 test-slow: setup ## the tests that take longer than 20 s each
