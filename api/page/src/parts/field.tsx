@@ -1,6 +1,6 @@
 // Labelled inputs.
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useId } from "preact/hooks";
+import { useContext, useId, useState } from "preact/hooks";
 import type { FieldProblem } from "../api/types";
 
 /** What the service rejects, by field; a field shows what ends with its name. */
@@ -89,6 +89,8 @@ export function NumberField(props: {
   onChange: (value: number | null) => void;
 }) {
   const id = useId();
+  // an answer that arrives while somebody types draws the form anew: what is typed stays
+  const [draft, setDraft] = useState<string | null>(null);
   const problem = useProblem(props.name);
   return (
     <Field id={id} label={props.label} problem={problem}>
@@ -97,11 +99,14 @@ export function NumberField(props: {
         type="number"
         inputMode="decimal"
         step={props.step ?? "any"}
-        value={props.value ?? ""}
+        value={draft ?? props.value ?? ""}
         {...(props.min === undefined ? {} : { min: props.min })}
         {...(props.max === undefined ? {} : { max: props.max })}
+        onInput={(event) => setDraft(event.currentTarget.value)}
+        onBlur={() => setDraft(null)}
         onChange={(event) => {
           const text = event.currentTarget.value.trim();
+          setDraft(null);
           props.onChange(text === "" ? null : Number(text));
         }}
         {...invalid(id, problem)}
