@@ -305,9 +305,10 @@ class DriveBench:
         wanted = dict(
             settings.of_run(point.configuration, self._rig.drive.device, self._rig.controller)
         )
-        for change in reversed(self._of_runs):
-            if change in wanted:
-                continue
+        others = [change for change in reversed(self._of_runs) if change not in wanted]
+        if others:
+            self._lift_limit()  # below which the power state of before may not be available
+        for change in others:
             if change in self._throughout:
                 state.set(change, self._throughout[change])
             else:

@@ -130,6 +130,19 @@ def test_each_run_has_its_own_and_the_first_is_put_back(
     assert not list((tmp_path / "journals").iterdir())
 
 
+def test_a_run_without_a_power_state_follows_one_with_a_state_below_its_limit(
+    controller: NvmeController, disk: Disk, tmp_path: Path
+) -> None:
+    points = [point(2, 3.5), point(None, 3.5)]
+    with HostState("drive", tmp_path / "journals") as changes:
+        bench = bench_of(controller, points, changes, host(tmp_path / "sys"))
+        bench.prepare(CampaignState(), lambda _: None)
+        for run in points:
+            bench._set_up(run)
+            assert limit_watts(controller.feature(POWER_LIMIT)) == pytest.approx(3.5)
+            assert disk.state == 2
+
+
 KILLED = """
 import os, sys
 from pathlib import Path
