@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.api.page.test_page import ROOT, answered, first_question, link
 
@@ -128,6 +128,20 @@ def test_the_saving_is_stated_in_money_where_there_is_a_price(page: Page) -> Non
     page.get_by_label("PUE", exact=True).click()
     expect(page.locator(".saved")).to_contain_text("EUR")
     expect(page.locator(".saved")).to_contain_text("kg CO2")
+
+
+def test_what_is_being_typed_stays_while_an_answer_arrives(page: Page) -> None:
+    first_question(page)
+    held: list[Route] = []
+    page.route("**/recommend", lambda route: held.append(route), times=1)
+    page.get_by_label("Price per kWh").fill("0.3")
+    page.get_by_label("g CO2 per kWh").fill("350")
+    page.get_by_label("Currency").fill("CHF")
+    held[0].continue_()
+    answered(page)
+    expect(page.get_by_label("Currency")).to_have_value("CHF")
+    page.get_by_label("Currency").blur()
+    expect(page.locator(".saved")).to_contain_text("CHF")
 
 
 def test_the_answer_is_stated_in_settings_of_a_database(page: Page) -> None:

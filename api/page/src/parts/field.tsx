@@ -1,5 +1,5 @@
 // Labelled inputs.
-import { type ComponentChildren, createContext } from "preact";
+import { type ComponentChildren, createContext, type TargetedEvent } from "preact";
 import { useContext, useId, useState } from "preact/hooks";
 import type { FieldProblem } from "../api/types";
 
@@ -78,6 +78,24 @@ export function Select(props: {
   );
 }
 
+/**
+ * Of an input: what is being typed stays while an answer that arrives draws the form anew.
+ *
+ * `enter` gets the text once it is entered.
+ */
+export function useTyped(value: string | number | null | undefined, enter: (text: string) => void) {
+  const [typed, setTyped] = useState<string | null>(null);
+  return {
+    value: typed ?? value ?? "",
+    onInput: (event: TargetedEvent<HTMLInputElement>) => setTyped(event.currentTarget.value),
+    onBlur: () => setTyped(null),
+    onChange: (event: TargetedEvent<HTMLInputElement>) => {
+      setTyped(null);
+      enter(event.currentTarget.value.trim());
+    },
+  };
+}
+
 /** A number; empty means that nothing is stated. */
 export function NumberField(props: {
   label: string;
@@ -89,8 +107,7 @@ export function NumberField(props: {
   onChange: (value: number | null) => void;
 }) {
   const id = useId();
-  // an answer that arrives while somebody types draws the form anew: what is typed stays
-  const [draft, setDraft] = useState<string | null>(null);
+  const typed = useTyped(props.value, (text) => props.onChange(text === "" ? null : Number(text)));
   const problem = useProblem(props.name);
   return (
     <Field id={id} label={props.label} problem={problem}>
@@ -99,16 +116,9 @@ export function NumberField(props: {
         type="number"
         inputMode="decimal"
         step={props.step ?? "any"}
-        value={draft ?? props.value ?? ""}
+        {...typed}
         {...(props.min === undefined ? {} : { min: props.min })}
         {...(props.max === undefined ? {} : { max: props.max })}
-        onInput={(event) => setDraft(event.currentTarget.value)}
-        onBlur={() => setDraft(null)}
-        onChange={(event) => {
-          const text = event.currentTarget.value.trim();
-          setDraft(null);
-          props.onChange(text === "" ? null : Number(text));
-        }}
         {...invalid(id, problem)}
       />
     </Field>
@@ -123,15 +133,11 @@ export function TextField(props: {
   onChange: (value: string | null) => void;
 }) {
   const id = useId();
+  const typed = useTyped(props.value, (text) => props.onChange(text || null));
   const problem = useProblem(props.name);
   return (
     <Field id={id} label={props.label} problem={problem}>
-      <input
-        id={id}
-        value={props.value ?? ""}
-        onChange={(event) => props.onChange(event.currentTarget.value.trim() || null)}
-        {...invalid(id, problem)}
-      />
+      <input id={id} {...typed} {...invalid(id, problem)} />
     </Field>
   );
 }

@@ -1,6 +1,6 @@
 // Rows that can be typed or pasted from a spreadsheet.
 import { useContext, useId } from "preact/hooks";
-import { Problems } from "./field";
+import { Problems, useTyped } from "./field";
 
 export interface Column<T> {
   /** Field of the row; the service names it when it rejects the value. */
@@ -33,7 +33,7 @@ export function Sheet<T>({ name, title, columns, rows, empty, onChange }: SheetP
     onChange(filled(rows, cellsOf(text, columns), row, column, columns, empty));
   };
   const problem = (row: number, field: string) =>
-    problems.find((one) => one.field.endsWith(`/${name}/${row}/${field}`))?.detail;
+    problems.find((one) => one.field.endsWith(`/${name}/${row}/${field}`))?.detail ?? null;
   return (
     <fieldset class="sheet">
       <legend>{title}</legend>
@@ -55,31 +55,20 @@ export function Sheet<T>({ name, title, columns, rows, empty, onChange }: SheetP
             {rows.map((row, at) => (
               <tr key={at}>
                 {columns.map((one, column) => {
-                  const wrong = problem(at, one.name);
-                  const told = `${lists}-${at}-${column}`;
+                  const enter = (text: string) =>
+                    onChange(
+                      rows.map((each, index) => (index === at ? one.set(each, text) : each)),
+                    );
                   return (
-                    <td key={one.name}>
-                      <input
-                        type="text"
-                        aria-label={`${title}, row ${at + 1}, ${one.title}`}
-                        value={one.get(row)}
-                        onPaste={(event) => paste(event, at, column)}
-                        onChange={(event) =>
-                          onChange(
-                            rows.map((each, index) =>
-                              index === at ? one.set(each, event.currentTarget.value.trim()) : each,
-                            ),
-                          )
-                        }
-                        {...(one.choices ? { list: `${lists}-${one.name}` } : {})}
-                        {...(wrong ? { "aria-invalid": true, "aria-describedby": told } : {})}
-                      />
-                      {wrong && (
-                        <small class="trouble" id={told}>
-                          {wrong}
-                        </small>
-                      )}
-                    </td>
+                    <Cell
+                      key={one.name}
+                      label={`${title}, row ${at + 1}, ${one.title}`}
+                      value={one.get(row)}
+                      enter={enter}
+                      onPaste={(event) => paste(event, at, column)}
+                      choices={one.choices ? `${lists}-${one.name}` : null}
+                      problem={problem(at, one.name)}
+                    />
                   );
                 })}
                 <td>
@@ -136,4 +125,34 @@ function filled<T>(
     );
   });
   return all;
+}
+
+function Cell(props: {
+  label: string;
+  value: string;
+  enter: (text: string) => void;
+  onPaste: (event: ClipboardEvent) => void;
+  /** Id of the list of values to choose from. */
+  choices: string | null;
+  problem: string | null;
+}) {
+  const told = useId();
+  const typed = useTyped(props.value, props.enter);
+  return (
+    <td>
+      <input
+        type="text"
+        aria-label={props.label}
+        {...typed}
+        onPaste={props.onPaste}
+        {...(props.choices ? { list: props.choices } : {})}
+        {...(props.problem ? { "aria-invalid": true, "aria-describedby": told } : {})}
+      />
+      {props.problem && (
+        <small class="trouble" id={told}>
+          {props.problem}
+        </small>
+      )}
+    </td>
+  );
 }
