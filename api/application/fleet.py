@@ -25,7 +25,7 @@ class FleetAnswer(Section):
     """Plans in turn, and the stages from each to the next.
 
     Attributes:
-        summary: `summary[i]` is `plans[i]` in words, the result first.
+        summary: `summary[i]` is `plans[i]` in words; empty in files of older versions.
         rollouts: `rollouts[i]` leads to `plans[i]`; None where nothing is known to run before it.
     """
 

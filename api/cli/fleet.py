@@ -228,12 +228,10 @@ def replace(
 
 def parts(found: FleetAnswer) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
-    each = zip(found.summary, found.plans, found.rollouts, strict=True)
-    for number, (summary, plan, stages) in enumerate(each):
+    for number, (plan, stages) in enumerate(zip(found.plans, found.rollouts, strict=True)):
         if number:
             yield ""
-        yield from summary
-        yield from _tables(plan)
+        yield from _plan(plan)
         if stages:
             yield ""
             yield _stages(stages)
@@ -242,7 +240,8 @@ def parts(found: FleetAnswer) -> Iterator[Any]:
         yield f"- {note}"
 
 
-def _tables(plan: Plan) -> Iterator[Any]:
+def _plan(plan: Plan) -> Iterator[Any]:
+    yield from words.summary(plan)
     for table in (words.groups(plan), words.classes(plan), words.domains(plan)):
         yield ""
         yield console.table_of(table)

@@ -125,7 +125,9 @@ def _check_fits(ctx: typer.Context, *, trace: bool, day: bool, front: bool) -> N
         if (source := ctx.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
     if trace or day:
-        _refuse_all(ctx, given - _SHARED - _OF_REPLAYS, "is for --workload, not for a replay")
+        _refuse_all(
+            ctx, given - _SHARED - _OF_REPLAYS, "does nothing beside --trace or --day; leave it out"
+        )
     else:
         _refuse_all(ctx, given & {"interval"}, "needs --trace or --day")
     if not trace:

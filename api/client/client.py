@@ -362,7 +362,11 @@ class Client:
             with tempfile.TemporaryDirectory(prefix="iojoule-") as folder:
                 packed = shutil.make_archive(f"{folder}/results", "zip", file)
                 return self.upload(
-                    packed, device=device, columns=columns, idempotency_key=idempotency_key
+                    packed,
+                    form=form,
+                    device=device,
+                    columns=columns,
+                    idempotency_key=idempotency_key,
                 )
         content = file if isinstance(file, bytes) else Path(file)
         form = form or _form_of(content)

@@ -192,8 +192,8 @@ def plan_report(found: FleetAnswer, asked: Asked) -> Document:
     """The report of a fleet's plans, one for each budget in turn."""
     first = found.plans[0]
     sections = [
-        Section(_heading(found, number), tuple(_plan(found, number)))
-        for number in range(len(found.plans))
+        Section(_heading(found, number), tuple(_plan(plan, stages)))
+        for number, (plan, stages) in enumerate(zip(found.plans, found.rollouts, strict=True))
     ]
     return Document(
         "Fleet plan",
@@ -215,9 +215,8 @@ def _heading(found: FleetAnswer, number: int) -> str:
     return f"Plan {number + 1}, from second {found.plans[number].from_seconds:,.0f}"
 
 
-def _plan(found: FleetAnswer, number: int) -> Iterator[Block]:
-    plan, rollout = found.plans[number], found.rollouts[number]
-    for line in found.summary[number]:
+def _plan(plan: Plan, rollout: list[Stage] | None) -> Iterator[Block]:
+    for line in summary(plan):
         yield Text(line)
     yield from (groups(plan), classes(plan), domains(plan))
     if rollout:

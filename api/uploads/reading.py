@@ -97,9 +97,7 @@ def _unpacked(path: Path) -> Path:
                 )
             archive.extractall(folder)  # leaves out roots and ".." of names
     except OSError as error:
-        if error.errno in FULL:
-            raise InputError(f"{path}: cannot be unpacked") from error
-        raise InputError(f"{path}: cannot be unpacked ({error.strerror})") from None
+        raise InputError(f"{path}: cannot be unpacked ({error.strerror})") from error
     except (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error):
         raise InputError(
             f"{path}: is no zip archive that can be read; pack the folder again, without a password"

@@ -22,6 +22,7 @@ from iojoule.api.http.datasets import UPLOAD, UPLOAD_BYTES_MAX
 from iojoule.api.http.predict import EXAMPLE as PREDICT
 from iojoule.api.http.protocol import HEAD_SECONDS
 from iojoule.api.http.schemas import FORMATS
+from tests.api.http.test_datasets import zipped
 from tests.api.http.test_problems import problem
 from tests.end_to_end.served import Served
 
@@ -161,27 +162,17 @@ def test_packed_bodies_are_not_unpacked(client: httpx.Client, coding: str) -> No
 
 def zip_of_zeros() -> bytes:
     """A gigabyte in a megabyte."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("a.json", "b.json"):
-            archive.writestr(name, bytes(512 << 20))
-    return stream.getvalue()
+    return zipped(**dict.fromkeys(("a.json", "b.json"), bytes(512 << 20)))
 
 
 def zip_that_lies() -> bytes:
     """Its table says two bytes, where half a gigabyte unfolds."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.json", bytes(512 << 20))
-    return stream.getvalue().replace(struct.pack("<I", 512 << 20), struct.pack("<I", 2))
+    honest = zipped(**{"a.json": bytes(512 << 20)})
+    return honest.replace(struct.pack("<I", 512 << 20), struct.pack("<I", 2))
 
 
 def zip_of_many() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for number in range(100_000):
-            archive.writestr(f"{number}.json", "{}")
-    return stream.getvalue()
+    return zipped(**{f"{number}.json": "{}" for number in range(100_000)})
 
 
 def zip_of_one_again_and_again() -> bytes:
@@ -194,10 +185,7 @@ def zip_of_one_again_and_again() -> bytes:
 
 
 def zip_of_deep_folders() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("d/" * 1500 + "a.json", "{}")
-    return stream.getvalue()
+    return zipped(**{"d/" * 1500 + "a.json": "{}"})
 
 
 def zip_of_links() -> bytes:

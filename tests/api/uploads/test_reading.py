@@ -1,8 +1,6 @@
 import errno
-import io
 import json
 import random
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 
 from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.uploads.reading import read
+from tests.api.http.test_datasets import zipped
 
 EXAMPLES = UPLOAD["requestBody"]["content"]
 TABLE = EXAMPLES["text/csv"]["examples"]["worked"]["value"]
@@ -34,11 +33,8 @@ def test_a_disk_that_is_full_is_not_the_fault_of_the_upload(
 
 def test_a_damaged_archive_is_read_or_refused(tmp_path: Path) -> None:
     run = json.dumps(EXAMPLES["application/json"]["examples"]["worked"]["value"])
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number in range(3):
-            archive.writestr(f"run{number}/out.json", run)
-    whole, source = stream.getvalue(), random.Random(20)
+    whole = zipped(**{f"run{number}/out.json": run for number in range(3)})
+    source = random.Random(20)
     outcomes = set()
     for number in range(300):
         body = bytearray(whole)
