@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import sqrt
+from math import floor, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -189,7 +189,9 @@ class Program:
         if self.before is not None:
             there = self.before.drives.get(rest_key(group, rest), 0)
         allowed = self.spin_ups[place]
-        entering = self._variable(group.count if allowed is None else min(allowed, group.count))
+        # drives are whole, and a part of one within the optimiser's tolerance moves the objective
+        most = group.count if allowed is None else min(floor(allowed), group.count)
+        entering = self._variable(most)
         self.rows.add({entering: 1.0, drives: -1.0}, -there, np.inf)
         leaving = None
         if there:

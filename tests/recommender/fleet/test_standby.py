@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iojoule.api.application.profiles import profile_of
@@ -124,6 +124,7 @@ def test_the_plan_is_that_of_brute_force(
     left=st.floats(0.0, 12.0), more=st.floats(0.0, 12.0), archive=st.floats(1.0, 900.0),
     period=st.floats(60.0, 86400.0),
 )  # fmt: skip
+@example(left=0.0, more=4e-8, archive=1.0, period=60.0)
 def test_more_wear_never_costs_more_watts(
     left: float, more: float, archive: float, period: float
 ) -> None:
