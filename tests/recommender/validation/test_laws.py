@@ -29,7 +29,8 @@ EXCUSABLE = {13, 14, 15}
 NUMBERS = [one.number for one in LAWS]
 BY_NUMBER = {one.number: one for one in LAWS}
 
-SATA, UNMEASURED = "samsung-850-evo", ("intel-660p-2tb", "kioxia-cd8", "micron-7450")
+SATA = "samsung-850-evo"
+OTHERS = ("samsung-860-pro", "wd-zn540", SATA, "intel-660p-2tb", "kioxia-cd8", "micron-7450")
 
 
 @cache
@@ -166,19 +167,33 @@ def test_the_shipped_profile_obeys(number: int) -> None:
     assert found.obeyed, found.worst
 
 
+def draws_of(number: int, most: int) -> int:
+    """How often to draw for a law: one draw of the seventh asks for some thirty answers."""
+    return most // 5 if number == 7 else most
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
-def test_the_shipped_profile_obeys_hundreds_of_draws(number: int) -> None:
-    found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=200, seed=1)
+def test_the_shipped_profile_obeys_a_hundred_draws(number: int) -> None:
+    draws = draws_of(number, 100)
+    found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=draws, seed=1)
     assert found.obeyed, found.worst
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_other_drives_obey(number: int) -> None:
-    for device in ("samsung-860-pro", "wd-zn540", SATA, *UNMEASURED):
-        found = judge(shipped(device), BY_NUMBER[number], draws=30, seed=2)
+    for device in OTHERS:
+        found = judge(shipped(device), BY_NUMBER[number], draws=draws_of(number, 15), seed=2)
         assert found.obeyed, (device, found.worst)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("device", ["samsung-980-pro-1tb", *OTHERS])
+def test_every_drive_obeys_hundreds_of_draws(device: str, number: int) -> None:
+    found = judge(shipped(device), BY_NUMBER[number], draws=300, seed=3)
+    assert found.obeyed, found.worst
 
 
 def test_every_law_is_judged_in_turn() -> None:
