@@ -64,13 +64,17 @@ def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) ->
         (5000038, 561, 561, 5699),
         (5000053, 1159, 1168, 105486),
         (5000083, 1023, 1065, 14075),
+        (6100061, 263, 0, 13305),
+        (6100121, 1386, 0, 54838),
+        (6100001, 936, 961, 85877),
     ],
 )
 def test_preconditioned_drives_are_as_in_mqsim(
     seed: int, pages_read: int, cmt_hits: int, last_completion_us: int, tmp_path: Path
 ) -> None:
     """The figures are those that MQSim 7ec40e3 gave for the same inputs: three sequential, three
-    uniform, three hot and cold, most of them of two flows."""
+    uniform, three hot and cold, most of them of two flows; then three that ask for a page whose mapping
+    page was never written."""
     case = draw_case(seed, tmp_path)
     result = EmbeddedEngine().run(case.device, case.scenario)
     assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)

@@ -158,7 +158,10 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
     }
     return false;
   }
-  const bool in_memory = pages.place[number] == nothing || pages.departing[number] > 0;
+  const bool on_flash = pages.place[number] != nothing;
+  // What preconditioning mapped, MQSim takes for never written as long as its mapping page was never written.
+  if (!on_flash && tables_[flow].mapped(lpn)) tables_[flow].forget(lpn);
+  const bool in_memory = !on_flash || pages.departing[number] > 0;
   make_mapping_room(flow);
   cache.reserve(lpn);
   if (in_memory) {
