@@ -129,13 +129,14 @@ class RequestGenerator {
     return aligned(start);
   }
 
-  // The walk ends with the first request that begins behind the hot region.
+  // The walk goes on from where the request was drawn, not from where it was aligned to, and ends with the
+  // first that is drawn behind the hot region.
   std::uint64_t next_hot_then_cold(std::uint32_t sectors) {
     was_hot_ = walking_;
     if (walking_) {
       const std::uint64_t start = next_streamed_;
       walking_ = start <= hot_last_;
-      next_streamed_ = aligned_up(start + sectors);
+      next_streamed_ = start + sectors;
       return aligned(start);
     }
     std::uint64_t start = hot_address_.uniform(hot_last_ + 1, last_);

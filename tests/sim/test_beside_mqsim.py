@@ -73,8 +73,8 @@ def test_preconditioned_drives_are_as_in_mqsim(
     seed: int, pages_read: int, cmt_hits: int, last_completion_us: int, tmp_path: Path
 ) -> None:
     """The figures are those that MQSim 7ec40e3 gave for the same inputs: three sequential, three
-    uniform, three hot and cold, most of them of two flows; then three that ask for a page whose mapping
-    page was never written."""
+    uniform, three hot and cold; then three that ask for a page whose mapping page was never
+    written, and three aligned ones with a small hot region."""
     case = draw_case(seed, tmp_path)
     result = EmbeddedEngine().run(case.device, case.scenario)
     assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)
