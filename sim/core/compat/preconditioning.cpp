@@ -254,12 +254,13 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
     for (std::uint64_t i = 0; i < entries; ++i) take(order[(2 * pages - i - from_start) % pages]);
     return;
   }
+  // drawn also where all pages are taken: the next flow's draws come after these
+  auto counted = static_cast<std::int64_t>(random.uniform(0, pages - 2));
+  auto step = static_cast<std::int64_t>(random.uniform(0, pages / entries));
   if (entries == pages) {
     for (const std::uint32_t page : order) take(page);
     return;
   }
-  auto counted = static_cast<std::int64_t>(random.uniform(0, pages - 2));
-  auto step = static_cast<std::int64_t>(random.uniform(0, pages / entries));
   ShrinkingRing ring(pages);
   std::uint64_t at = ring.move(0, step);
   for (std::uint64_t taken = 1;; ++taken) {
