@@ -43,9 +43,15 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
         ),
         ({"plane_allocation": "DWCP", "dies_per_chip": 1}, {}, "planes_past_the_dies"),
         (
-            {"preconditioning": True, "mapping_ideal": False},
-            {"address_distribution": "random_hotcold", "hot_region_percent": 20},
-            "mapping_warm_up_near",
+            {
+                "preconditioning": True,
+                "blocks_per_plane": 256,
+                "pages_per_block": 128,
+                "overprovisioning_ratio": 0.3,
+                "gc_threshold": 0.2,
+            },
+            {"address_distribution": "random_uniform", "initial_occupancy_percent": 10},
+            "thin_blocks_near",
         ),
         (
             {"preconditioning": True, "blocks_per_plane": 512, "pages_per_block": 64},
