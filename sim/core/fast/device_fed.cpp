@@ -39,8 +39,6 @@ void Device::prefetch_entries(std::uint64_t sector, std::uint64_t sectors) const
 void Device::prefetch_units(std::uint64_t sector, std::uint64_t sectors, bool writes) const {
   const std::uint32_t first = context_.layout.unit_of_sector(sector);
   const std::uint32_t last = context_.layout.unit_of_sector(sector + sectors - 1);
-  context_.cache.prefetch(first);
-  context_.cache.prefetch(last);
   if (!writes) return;
   // what lay in one page lies there still, mostly
   for (std::uint32_t unit = first; unit <= std::min(last, first + prefetched_units_max);

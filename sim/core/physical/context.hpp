@@ -52,9 +52,10 @@ struct Context {
         dram(device_),
         mapping_cache(device_, layout, flows.size()),
         table(layout.logical_units(), mapping_cache.pages(),
-              std::uint64_t{layout.planes} * layout.blocks_per_plane * layout.units_per_block),
+              std::uint64_t{layout.planes} * layout.blocks_per_plane * layout.units_per_block,
+              WriteCache::slot_count(device_, layout)),
         blocks(device_, layout),
-        cache(device_, layout, flows.size(), write_list_count(device_, layout, flows.size())) {}
+        cache(device_, layout, table, flows.size(), write_list_count(device_, layout, flows.size())) {}
 
   // Dirty units wait for one plane, apart by priority where the scheduler has any; or, where any die
   // will do, for their flow.

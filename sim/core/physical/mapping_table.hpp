@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "../lazy_array.hpp"
 #include "layout.hpp"
@@ -19,26 +20,41 @@ struct Content {
 };
 
 // Both tables are filled with zeros where nothing was written, and cost memory only where something
-// was. A physical unit whose content is 0 is free or no longer valid.
+// was. A physical unit whose content is 0 is free or no longer valid. The entry of a unit that the
+// drive's memory holds names its slot there, so that one look tells both; its place in flash stands
+// with the slot meanwhile.
 class MappingTable {
  public:
-  MappingTable(std::uint32_t logical_units, std::uint32_t mapping_pages, std::uint64_t physical_units)
-      : forward_(logical_units), mapping_pages_(mapping_pages), reverse_(physical_units) {}
+  MappingTable(std::uint32_t logical_units, std::uint32_t mapping_pages, std::uint64_t physical_units,
+               std::uint32_t slots)
+      : forward_(logical_units), mapping_pages_(mapping_pages), reverse_(physical_units), held_(slots) {}
 
   // `none` where the unit was never written or has been trimmed.
-  std::uint32_t find(std::uint32_t unit) const { return forward_[unit] - 1; }
+  std::uint32_t find(std::uint32_t unit) const { return place_of(forward_[unit]) - 1; }
   std::uint32_t find_mapping_page(std::uint32_t page) const { return mapping_pages_[page] - 1; }
   std::uint32_t find_content(std::uint32_t content) const {
     return Content::is_mapping_page(content) ? find_mapping_page(Content::mapping_page(content))
                                              : find(Content::unit(content));
   }
 
+  // The slot of the drive's memory that holds the unit, or none.
+  std::uint32_t slot(std::uint32_t unit) const {
+    const std::uint32_t entry = forward_[unit];
+    return (entry & held_bit) != 0 ? entry & ~held_bit : none;
+  }
+  // A unit in no slot is in this one; it leaves it.
+  void hold(std::uint32_t unit, std::uint32_t slot) {
+    held_[slot] = forward_[unit];
+    forward_[unit] = held_bit | slot;
+  }
+  void let_go(std::uint32_t unit) { forward_[unit] = place_of(forward_[unit]); }
+
   // For a request that comes soon: its units' entries, and, when those are there, what a write of
   // them changes.
-  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit]); }
+  [[gnu::always_inline]] void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit], 1); }
   void prefetch_content(std::uint32_t unit) const {
-    const std::uint32_t physical = find(unit);
-    if (physical != none) __builtin_prefetch(&reverse_[physical], 1);
+    const std::uint32_t entry = forward_[unit];
+    if (entry != 0 && (entry & held_bit) == 0) __builtin_prefetch(&reverse_[entry - 1], 1);
   }
 
   std::uint32_t content(std::uint32_t physical_unit) const { return reverse_[physical_unit]; }
@@ -51,9 +67,10 @@ class MappingTable {
 
   // A unit that is somewhere else or nowhere is now there. Returns where it was.
   std::uint32_t move_unit(std::uint32_t unit, std::uint32_t physical_unit) {
-    const std::uint32_t old = find(unit);
+    std::uint32_t& where = entry(Content::of_unit(unit));
+    const std::uint32_t old = where - 1;
     if (old != none) reverse_[old] = 0;
-    forward_[unit] = physical_unit + 1;
+    where = physical_unit + 1;
     reverse_[physical_unit] = Content::of_unit(unit);
     return old;
   }
@@ -69,12 +86,19 @@ class MappingTable {
   std::size_t physical_units() const { return reverse_.size(); }
 
  private:
+  static constexpr std::uint32_t held_bit = 1U << 31;  // no place has it: see units_limit in layout.cpp
+
+  std::uint32_t place_of(std::uint32_t entry) const {
+    return (entry & held_bit) != 0 ? held_[entry & ~held_bit] : entry;
+  }
   std::uint32_t& entry(std::uint32_t content) {
-    return Content::is_mapping_page(content) ? mapping_pages_[Content::mapping_page(content)]
-                                             : forward_[Content::unit(content)];
+    if (Content::is_mapping_page(content)) return mapping_pages_[Content::mapping_page(content)];
+    std::uint32_t& of_unit = forward_[Content::unit(content)];
+    return (of_unit & held_bit) != 0 ? held_[of_unit & ~held_bit] : of_unit;
   }
 
   LazyArray<std::uint32_t> forward_, mapping_pages_, reverse_;
+  std::vector<std::uint32_t> held_;  // by slot: where its unit lies in flash, as in forward_
 };
 
 }  // namespace iojoule::sim::physical

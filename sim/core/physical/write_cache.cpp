@@ -4,26 +4,22 @@
 
 namespace iojoule::sim::physical {
 
-namespace {
-
-// Even without a data cache the controller buffers what it programs: a page for every plane, twice.
-std::uint32_t slot_count(const DeviceConfig& device, const Layout& layout) {
+std::uint32_t WriteCache::slot_count(const DeviceConfig& device, const Layout& layout) {
   const std::uint64_t buffers = std::uint64_t{2} * layout.planes * layout.units_per_page;
   const std::uint64_t wanted = std::max(device.cache_bytes / layout.unit_bytes, buffers);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(
       wanted, std::max<std::uint64_t>(layout.logical_units(), buffers)));
 }
 
-}  // namespace
-
-WriteCache::WriteCache(const DeviceConfig& device, const Layout& layout, std::size_t flows,
-                       std::size_t lists)
-    : equal_(device.cache_sharing == Sharing::equal_partitioning),
+WriteCache::WriteCache(const DeviceConfig& device, const Layout& layout, MappingTable& table,
+                       std::size_t flows, std::size_t lists)
+    : table_(table),
+      equal_(device.cache_sharing == Sharing::equal_partitioning),
       free_head_(0),
       slots_(slot_count(device, layout)),
-      by_unit_(slots_.size()),
       partitions_(equal_ ? flows : 1),
       lists_(lists) {
+  epochs_.push_back(0);
   const auto count = static_cast<std::uint32_t>(slots_.size());
   quota_ = std::max(1U, count / static_cast<std::uint32_t>(partitions_.size()));
   const std::uint64_t limit = std::uint64_t{device.physical.controller.dirty_pages_per_plane} *
@@ -60,14 +56,14 @@ void WriteCache::rewrite(std::uint32_t index, std::uint64_t now_ns) {
   slot.rewritten = true;
   slot.dirty_ns = now_ns;
   slot.epoch = next_epoch_;
-  ++epochs_.back();
+  ++epochs_[epochs_.size() - 1];
 }
 
 std::uint32_t WriteCache::trim(std::uint32_t unit) {
   const std::uint32_t index = find(unit);
   if (index == none) return none;
   CacheSlot& slot = slots_[index];
-  by_unit_.erase(unit);
+  table_.let_go(unit);
   const std::uint32_t waiters = slot.dirty_waiters;
   slot.dirty_waiters = none;
   switch (slot.state) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "../config.hpp"
-#include "../flat_map.hpp"
+#include "../ring.hpp"
 #include "layout.hpp"
+#include "mapping_table.hpp"
 
 namespace iojoule::sim::physical {
 
@@ -47,13 +47,14 @@ struct DirtyList {
 
 class WriteCache {
  public:
-  WriteCache(const DeviceConfig& device, const Layout& layout, std::size_t flows, std::size_t lists);
+  WriteCache(const DeviceConfig& device, const Layout& layout, MappingTable& table,
+             std::size_t flows, std::size_t lists);
+  // Even without a data cache the controller buffers what it programs: a page for every plane, twice.
+  static std::uint32_t slot_count(const DeviceConfig& device, const Layout& layout);
 
   CacheSlot& slot(std::uint32_t index) { return slots_[index]; }
   // The slot that holds the unit, or none.
-  std::uint32_t find(std::uint32_t unit) const { return by_unit_.find(unit); }
-
-  void prefetch(std::uint32_t unit) const { by_unit_.prefetch(unit); }
+  std::uint32_t find(std::uint32_t unit) const { return table_.slot(unit); }
 
   // A slot for a unit that has none, to be dirty next; none while the limits leave no room. Clean
   // slots give way, the longest unused first.
@@ -86,7 +87,7 @@ class WriteCache {
   bool epoch_done(std::uint32_t epoch) const { return epoch < oldest_epoch_; }
 
   std::uint32_t dirty() const { return dirty_; }
-  std::uint64_t memory_bytes() const { return slots_.size() * (sizeof(CacheSlot) + 48); }
+  std::uint64_t memory_bytes() const { return slots_.size() * (sizeof(CacheSlot) + sizeof(std::uint32_t)); }
 
   // Lists of waiting requests, without allocation.
   std::uint32_t add_waiter(std::uint32_t request, std::uint32_t chain);
@@ -110,15 +111,15 @@ class WriteCache {
   void end_epoch_of(std::uint32_t epoch);
   void drop_done_epochs();
 
+  MappingTable& table_;
   bool equal_;
   std::uint32_t quota_, dirty_limit_, dirty_ = 0, free_head_;
   std::vector<CacheSlot> slots_;
-  BasicFlatMap<std::uint32_t, 3> by_unit_;  // requests ask for runs of units
   std::vector<Partition> partitions_;
   std::vector<DirtyList> lists_;
   std::vector<Waiter> waiters_;
   std::uint32_t free_waiter_ = none;
-  std::deque<std::uint32_t> epochs_{0};
+  Ring<std::uint32_t> epochs_;  // dirty slots of each, the oldest first
   std::uint32_t oldest_epoch_ = 0, next_epoch_ = 0;  // next_epoch_ is the one open now
 };
 
@@ -130,7 +131,7 @@ inline std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow)
     if (partition.oldest == none) return none;
     const std::uint32_t victim = partition.oldest;
     unlink_clean(victim);
-    by_unit_.erase(slots_[victim].unit);
+    table_.let_go(slots_[victim].unit);
     release(victim);
   }
   const std::uint32_t index = free_head_;
@@ -139,7 +140,7 @@ inline std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow)
   ++partition.used;
   slot = CacheSlot{unit, none, none, none, none, none, none, 0, 0, 0, 0, 0, flow, SlotState::clean,
                    false, false, false, false};
-  by_unit_.insert(unit, index);
+  table_.hold(unit, index);
   return index;
 }
 
@@ -155,7 +156,7 @@ inline void WriteCache::count_dirty(CacheSlot& slot, std::uint64_t now_ns) {
   slot.state = SlotState::preparing;
   slot.dirty_ns = now_ns;
   slot.epoch = next_epoch_;
-  ++epochs_.back();
+  ++epochs_[epochs_.size() - 1];
   ++dirty_;
 }
 
@@ -216,7 +217,7 @@ inline bool WriteCache::programmed(std::uint32_t index, bool keep) {
     slot.state = SlotState::clean;
     link_newest(index);
   } else {
-    by_unit_.erase(slot.unit);
+    table_.let_go(slot.unit);
     release(index);
   }
   return false;
