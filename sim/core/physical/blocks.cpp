@@ -34,20 +34,22 @@ Blocks::Blocks(const DeviceConfig& device, const Layout& layout)
   slc_.resize(blocks);
   for (std::uint32_t plane = 0; plane < layout.planes; ++plane) {
     planes_[plane].free_count = blocks_per_plane_;
+    count_usable(planes_[plane]);
     for (std::uint32_t i = 0; i < blocks_per_plane_; ++i) {
       free_[first_block(plane) + i] = first_block(plane) + i;
     }
   }
 }
 
-std::uint32_t Blocks::usable_units(std::uint32_t plane) const {
+void Blocks::count_usable(Plane& plane) const {
   // What garbage collection needs besides data: one free block and its own half-filled one, the
   // same for the mapping table, and the static part of the pseudo-SLC cache.
   const std::uint32_t needed =
-      2 + 2 * kept_for_mapping_ + slc_static_ + planes_[plane].retired;
-  if (blocks_per_plane_ <= needed) return 0;
+      2 + 2 * kept_for_mapping_ + slc_static_ + plane.retired;
   // Then some block has a page's worth that is not valid.
-  return (blocks_per_plane_ - needed) * (units_per_block_ - units_per_page_);
+  plane.usable = blocks_per_plane_ <= needed
+                     ? 0
+                     : (blocks_per_plane_ - needed) * (units_per_block_ - units_per_page_);
 }
 
 bool Blocks::may_open(std::uint32_t plane, Stream stream) const {
@@ -73,10 +75,18 @@ std::uint32_t Blocks::take_free(std::uint32_t plane, Stream stream) {
   if (level_wear_) {
     // Young blocks for data that change, worn ones for data that stayed (dual pool). Blocks of
     // equal wear take turns.
-    std::uint32_t best = 0;
-    for (std::uint32_t i = 1; i < at.free_count; ++i) {
-      const std::uint32_t erases = erases_[slot(i)], best_erases = erases_[slot(best)];
-      if (stream == Stream::moved ? erases > best_erases : erases < best_erases) best = i;
+    std::uint32_t best = 0, best_erases = erases_[slot(0)];
+    if (stream == Stream::moved) {
+      for (std::uint32_t i = 1; i < at.free_count; ++i) {
+        const std::uint32_t erases = erases_[slot(i)];
+        if (erases > best_erases) best = i, best_erases = erases;
+      }
+    } else {
+      for (std::uint32_t i = 1; i < at.free_count && best_erases > at.erases_at_least; ++i) {
+        const std::uint32_t erases = erases_[slot(i)];
+        if (erases < best_erases) best = i, best_erases = erases;
+      }
+      at.erases_at_least = best_erases;
     }
     if (best != 0) std::swap(slot(0), slot(best));
   }
@@ -124,9 +134,11 @@ bool Blocks::release(std::uint32_t block) {
   if (erases_[block] >= erase_limit_) {
     state_[block] = BlockState::retired;
     ++at.retired;
+    count_usable(at);
     return true;
   }
   state_[block] = BlockState::free;
+  at.erases_at_least = std::min(at.erases_at_least, erases_[block]);
   free_[first_block(plane) + (at.free_head + at.free_count) % blocks_per_plane_] = block;
   ++at.free_count;
   return false;

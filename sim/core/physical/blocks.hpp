@@ -43,9 +43,9 @@ class Blocks {
     valid_[block] += units;
     planes_[by_plane_.quotient(block)].valid += units;
   }
-  void drop_valid(std::uint32_t block) {
-    --valid_[block];
-    --planes_[by_plane_.quotient(block)].valid;
+  void drop_valid(std::uint32_t block, std::uint32_t units = 1) {
+    valid_[block] -= units;
+    planes_[by_plane_.quotient(block)].valid -= units;
   }
 
   std::uint32_t valid(std::uint32_t block) const { return valid_[block]; }
@@ -65,7 +65,7 @@ class Blocks {
   std::uint32_t gc_threshold() const { return gc_threshold_; }
   std::uint32_t gc_hard_threshold() const { return gc_hard_threshold_; }
   // Most units of data a plane can hold such that garbage collection never runs out of room.
-  std::uint32_t usable_units(std::uint32_t plane) const;
+  std::uint32_t usable_units(std::uint32_t plane) const { return planes_[plane].usable; }
   // Whether a plane chosen freely, and not by striping, may take another page of data.
   bool has_room(std::uint32_t plane, std::uint32_t units) const {
     return planes_[plane].valid + units <= usable_units(plane);
@@ -93,12 +93,14 @@ class Blocks {
     std::array<std::uint32_t, stream_count> frontier{none, none, none, none};
     std::uint32_t free_count = 0, free_head = 0;  // a ring in free_
     std::uint32_t slc_count = 0, retired = 0, most_erases = 0;
-    std::uint32_t valid = 0;
+    std::uint32_t valid = 0, usable = 0;
+    std::uint32_t erases_at_least = 0;  // of every free block
   };
 
   std::uint32_t frontier(std::uint32_t plane, Stream stream) const {
     return planes_[plane].frontier[static_cast<std::size_t>(stream)];
   }
+  void count_usable(Plane& plane) const;
   bool may_open(std::uint32_t plane, Stream stream) const;
   std::uint32_t take_free(std::uint32_t plane, Stream stream);
   std::uint32_t page_limit(std::uint32_t block) const {

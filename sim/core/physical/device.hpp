@@ -117,8 +117,8 @@ class Device final : private FlashClient {
   void prepare(std::uint32_t slot);
   void queue_slot(std::uint32_t slot);
   void slot_filled(std::uint32_t slot);
-  void slot_programmed(std::uint32_t slot, std::uint64_t array_ns,
-                       std::uint64_t transfer_ns) override;
+  void slots_programmed(const std::uint32_t* slots, std::uint32_t count, std::uint64_t array_ns,
+                        std::uint64_t transfer_ns) override;
   void release_waiters(std::uint32_t chain);
   void start_trim(std::uint32_t index);
   void start_flush(std::uint32_t index);

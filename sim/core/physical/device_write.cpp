@@ -122,18 +122,20 @@ void Device::queue_slot(std::uint32_t index) {
   flash_.list_changed(list);
 }
 
-void Device::slot_programmed(std::uint32_t index, std::uint64_t array_ns,
-                             std::uint64_t transfer_ns) {
+void Device::slots_programmed(const std::uint32_t* slots, std::uint32_t count,
+                              std::uint64_t array_ns, std::uint64_t transfer_ns) {
   WriteCache& cache = context_.cache;
-  CacheSlot& slot = cache.slot(index);
   const std::uint64_t now_ns = context_.now_ns();
-  host_.add_transaction(slot.flow, true, now_ns - slot.writing_ns, array_ns, transfer_ns);
-  access_dram(to_ps(now_ns), context_.layout.unit_bytes);
-  const std::uint32_t waiters = slot.writing_waiters;
-  if (cache.programmed(index, keeps_copies(slot.flow))) prepare(index);
-  if (waiters != none) release_waiters(waiters);
-  if (flushes_.head != none) serve_flushes();
-  if (waiting_writes_.head != none) retry_writes();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const CacheSlot& slot = cache.slot(slots[i]);
+    host_.add_transaction(slot.flow, true, now_ns - slot.writing_ns, array_ns, transfer_ns);
+    access_dram(to_ps(now_ns), context_.layout.unit_bytes);
+    const std::uint32_t waiters = slot.writing_waiters;
+    if (cache.programmed(slots[i], keeps_copies(slot.flow))) prepare(slots[i]);
+    if (waiters != none) release_waiters(waiters);
+    if (flushes_.head != none) serve_flushes();
+    if (waiting_writes_.head != none) retry_writes();
+  }
 }
 
 void Device::release_waiters(std::uint32_t chain) {

@@ -41,8 +41,9 @@ class FlashClient {
  public:
   // Its data have left the die at out_ns, which is now or, where reads are committed ahead, later.
   virtual void page_read(const PageRead& read, std::uint64_t out_ns) = 0;
-  virtual void slot_programmed(std::uint32_t slot, std::uint64_t array_ns,
-                               std::uint64_t transfer_ns) = 0;
+  // All slots of a page.
+  virtual void slots_programmed(const std::uint32_t* slots, std::uint32_t count,
+                                std::uint64_t array_ns, std::uint64_t transfer_ns) = 0;
   virtual void mapping_page_programmed(std::uint32_t page) = 0;
 
  protected:
@@ -221,7 +222,6 @@ class Flash {
   }
   Stream user_stream(std::uint32_t plane) const;
   void take_units(std::uint32_t plane, std::size_t list, Stream stream, std::uint32_t count);
-  void place_unit(std::uint32_t slot, std::uint32_t physical_unit);
   void start_program(std::uint32_t die);
   void finish_plane(std::uint32_t plane, std::uint64_t array_ns);
   void spend_segment(Die& die, Component component, std::uint64_t end_ns);

@@ -62,7 +62,7 @@ bool Flash::begin_striped(std::uint32_t die_index) {
 bool Flash::begin_round_robin(std::uint32_t die_index) {
   const std::uint32_t per_page = context_.layout.units_per_page;
   for (std::size_t list = 0; list < context_.cache.lists(); ++list) {
-    if (context_.cache.front(list) == none) continue;
+    if (!list_ready(list, per_page)) continue;
     row_.clear();
     for (const std::uint32_t plane : flow_planes_[die_index]) {
       if (context_.blocks.has_room(plane, per_page)) row_.push_back(plane);
@@ -92,27 +92,34 @@ void Flash::take_units(std::uint32_t plane, std::size_t list, Stream stream, std
   PlaneProgram& program = programs_[plane];
   program.page = context_.blocks.allocate(plane, stream);
   program.stream = stream;
-  program.count = 0;
-  const std::uint32_t first = program.page * context_.layout.units_per_page;
-  while (program.count < count) {
-    const std::uint32_t slot = context_.cache.dequeue(list);
-    if (slot == none) break;
-    place_unit(slot, first + program.count);
-    program_units_[plane * context_.layout.units_per_page + program.count++] = slot;
+  const Layout& layout = context_.layout;
+  const std::uint32_t first = program.page * layout.units_per_page;
+  std::uint32_t* const units = &program_units_[plane * layout.units_per_page];
+  // Units that were written together mostly lie together, so that a block loses several at once.
+  std::uint32_t old_block = none, lost = 0, taken = 0;
+  for (; taken < count; ++taken) {
+    const std::uint32_t index = context_.cache.dequeue(list);
+    if (index == none) break;
+    units[taken] = index;
+    const CacheSlot& slot = context_.cache.slot(index);
+    // From here on the unit is found in its new page; until that is programmed, reads find the slot.
+    const std::uint32_t old = context_.table.move_held(slot.unit, index, first + taken);
+    if (old != none) {
+      const std::uint32_t block = layout.block_of_unit(old);
+      if (block != old_block && lost > 0) {
+        context_.blocks.drop_valid(old_block, lost);
+        lost = 0;
+      }
+      old_block = block;
+      ++lost;
+    }
+    if (!ideal_mapping_) context_.mapping_cache.change(slot.unit, slot.flow);
   }
+  if (lost > 0) context_.blocks.drop_valid(old_block, lost);
+  context_.blocks.add_valid(layout.block_of_page(program.page), taken);
+  program.count = static_cast<std::uint8_t>(taken);
   arm_partial_timer(list);
   collector_.consider(plane);
-}
-
-// From here on the unit is found in its new page; until that is programmed, reads find the slot.
-void Flash::place_unit(std::uint32_t slot, std::uint32_t physical_unit) {
-  const std::uint32_t unit = context_.cache.slot(slot).unit;
-  const std::uint32_t old = context_.table.move_unit(unit, physical_unit);
-  if (old != none) context_.blocks.drop_valid(context_.layout.block_of_unit(old));
-  context_.blocks.add_valid(context_.layout.block_of_unit(physical_unit), 1);
-  if (!ideal_mapping_) {
-    context_.mapping_cache.change(unit, context_.cache.slot(slot).flow);
-  }
 }
 
 bool Flash::begin_mapping_program(std::uint32_t die_index) {
@@ -276,6 +283,10 @@ void Flash::finish_plane(std::uint32_t plane, std::uint64_t array_ns) {
   const PlaneProgram program = programs_[plane];
   programs_[plane].page = none;
   const std::uint32_t per_page = context_.layout.units_per_page;
+  if (program.stream == Stream::user || program.stream == Stream::slc) {
+    return client_.slots_programmed(&program_units_[plane * per_page], program.count, array_ns,
+                                    program.transfer_ns);
+  }
   const std::uint32_t block = context_.layout.block_of_page(program.page);
   for (std::uint32_t u = 0; u < program.count; ++u) {
     const std::uint32_t what = program_units_[plane * per_page + u];
@@ -290,7 +301,7 @@ void Flash::finish_plane(std::uint32_t plane, std::uint64_t array_ns) {
       context_.table.put(content, physical);
       context_.blocks.add_valid(block, 1);
       client_.mapping_page_programmed(what);
-    } else if (program.stream == Stream::moved) {
+    } else {
       const std::uint32_t from = program_from_[plane * per_page + u];
       if (context_.table.content(from) != what) continue;  // written anew or trimmed meanwhile
       context_.blocks.drop_valid(context_.layout.block_of_unit(from));
@@ -301,8 +312,6 @@ void Flash::finish_plane(std::uint32_t plane, std::uint64_t array_ns) {
         const std::uint32_t unit = Content::unit(what);
         context_.mapping_cache.change(unit, context_.flow_of_unit(unit));
       }
-    } else {
-      client_.slot_programmed(what, array_ns, program.transfer_ns);
     }
   }
   if (program.stream == Stream::moved) collector_.program_done(plane);

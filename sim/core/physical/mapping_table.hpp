@@ -47,7 +47,7 @@ class MappingTable {
     held_[slot] = forward_[unit];
     forward_[unit] = held_bit | slot;
   }
-  void let_go(std::uint32_t unit) { forward_[unit] = place_of(forward_[unit]); }
+  void let_go(std::uint32_t unit, std::uint32_t slot) { forward_[unit] = held_[slot]; }
 
   // For a request that comes soon: its units' entries, and, when those are there, what a write of
   // them changes.
@@ -65,12 +65,11 @@ class MappingTable {
     reverse_[physical_unit] = content;
   }
 
-  // A unit that is somewhere else or nowhere is now there. Returns where it was.
-  std::uint32_t move_unit(std::uint32_t unit, std::uint32_t physical_unit) {
-    std::uint32_t& where = entry(Content::of_unit(unit));
-    const std::uint32_t old = where - 1;
+  // The unit that the slot holds is somewhere else or nowhere, and now there. Returns where it was.
+  std::uint32_t move_held(std::uint32_t unit, std::uint32_t slot, std::uint32_t physical_unit) {
+    const std::uint32_t old = held_[slot] - 1;
     if (old != none) reverse_[old] = 0;
-    where = physical_unit + 1;
+    held_[slot] = physical_unit + 1;
     reverse_[physical_unit] = Content::of_unit(unit);
     return old;
   }

@@ -63,7 +63,7 @@ std::uint32_t WriteCache::trim(std::uint32_t unit) {
   const std::uint32_t index = find(unit);
   if (index == none) return none;
   CacheSlot& slot = slots_[index];
-  table_.let_go(unit);
+  table_.let_go(unit, index);
   const std::uint32_t waiters = slot.dirty_waiters;
   slot.dirty_waiters = none;
   switch (slot.state) {

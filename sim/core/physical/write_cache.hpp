@@ -131,7 +131,7 @@ inline std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow)
     if (partition.oldest == none) return none;
     const std::uint32_t victim = partition.oldest;
     unlink_clean(victim);
-    table_.let_go(slots_[victim].unit);
+    table_.let_go(slots_[victim].unit, victim);
     release(victim);
   }
   const std::uint32_t index = free_head_;
@@ -217,7 +217,7 @@ inline bool WriteCache::programmed(std::uint32_t index, bool keep) {
     slot.state = SlotState::clean;
     link_newest(index);
   } else {
-    table_.let_go(slot.unit);
+    table_.let_go(slot.unit, index);
     release(index);
   }
   return false;
