@@ -30,6 +30,11 @@ bool Device::advance_write(std::uint32_t index) {
   const bool through = writes_through(request);
   const bool mapped = context_.mapping_cache.ideal();
   WriteCache& cache = context_.cache;
+  // All units up to there, but maybe the first, are written as a whole and with nobody waiting.
+  const std::uint32_t whole =
+      through || !mapped                                                      ? 0
+      : context_.layout.by_unit.remainder(request.sector + request.sectors) == 0 ? count
+                                                                              : count - 1;
   while (request.progress < count) {
     const std::uint32_t unit = first + request.progress;
     const bool edge = request.progress == 0 || request.progress + 1 == count;
@@ -57,10 +62,19 @@ bool Device::advance_write(std::uint32_t index) {
     }
     ++request.progress;
     if (!begins) continue;
-    if (mapped && !cache.slot(slot).needs_fill) {
-      queue_slot(slot);
-    } else {
+    if (!mapped || cache.slot(slot).needs_fill) {
       prepare(slot);
+      continue;
+    }
+    queue_slot(slot);
+    // What follows it in its list is entered at once.
+    if (request.progress < whole && flushes_.head == none) {
+      const std::uint32_t further = std::min(whole - request.progress,
+                                             flash_.units_in_list(request.flow, unit) - 1);
+      const std::uint32_t entered = cache.extend(cache.slot(slot).list, unit + 1, further,
+                                                 request.flow, now_ns);
+      context_.counts.cache_misses_write += entered;
+      request.progress += entered;
     }
   }
   const std::uint64_t bytes = std::uint64_t{request.sectors} * sector_bytes;
@@ -124,8 +138,25 @@ void Device::queue_slot(std::uint32_t index) {
 
 void Device::slots_programmed(const std::uint32_t* slots, std::uint32_t count,
                               std::uint64_t array_ns, std::uint64_t transfer_ns) {
+  if (count == 0) return;
   WriteCache& cache = context_.cache;
   const std::uint64_t now_ns = context_.now_ns();
+  // Mostly nobody waits for any of them, and all can go at once.
+  const std::uint16_t flow = cache.slot(slots[0]).flow;
+  bool plain = flushes_.head == none && waiting_writes_.head == none &&
+               energy_.dram_joules_per_byte == 0 && !keeps_copies(flow);
+  std::uint64_t turnaround_ns = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const CacheSlot& slot = cache.slot(slots[i]);
+    plain = plain && !slot.rewritten && !slot.orphan && slot.writing_waiters == none &&
+            slot.flow == flow;
+    turnaround_ns += now_ns - slot.writing_ns;
+  }
+  if (plain) {
+    host_.add_transaction(flow, true, turnaround_ns, array_ns * count, transfer_ns * count, count);
+    context_.dram.access(to_ps(now_ns), context_.layout.unit_bytes, count);
+    return cache.release_programmed(slots, count);
+  }
   for (std::uint32_t i = 0; i < count; ++i) {
     const CacheSlot& slot = cache.slot(slots[i]);
     host_.add_transaction(slot.flow, true, now_ns - slot.writing_ns, array_ns, transfer_ns);

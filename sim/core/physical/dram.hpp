@@ -26,13 +26,13 @@ class Dram {
            bytes * 1'000'000 / bytes_per_microsecond_;
   }
 
-  // When the access is done, in ps.
-  std::uint64_t access(std::uint64_t ready_ps, std::uint64_t bytes) {
+  // When so many accesses, one after the other, are done, in ps.
+  std::uint64_t access(std::uint64_t ready_ps, std::uint64_t bytes, std::uint32_t count = 1) {
     if (bytes != last_bytes_) {
       last_bytes_ = bytes;
       last_ps_ = duration_ps(bytes);
     }
-    return server_.serve(ready_ps, last_ps_);
+    return server_.serve(ready_ps, last_ps_ * count);
   }
 
   std::uint64_t busy_ns() const { return server_.busy_ns(); }

@@ -115,6 +115,12 @@ class Flash {
   std::size_t list_of(std::uint16_t flow, std::uint32_t unit, Priority priority) const {
     return round_robin_ ? flow : striped_list(flow, unit, priority);
   }
+  // Of that unit and those after it, how many wait in one list.
+  std::uint32_t units_in_list(std::uint16_t flow, std::uint32_t unit) const {
+    const Layout& layout = context_.layout;
+    if (round_robin_) return UINT32_MAX;
+    return layout.units_per_page - layout.by_page.remainder(unit - layout.first_unit[flow]);
+  }
   void forget_busy();
   void report(DeviceResult& result) const;
   const Collector& collector() const { return collector_; }

@@ -76,9 +76,11 @@ class Host {
   std::uint64_t busy_until_ns() const { return busy_until_ns_; }
   // Nothing counts that was done before.
   void begin_measuring();
-  // Sums over a flow's flash transactions, reads and writes apart.
+  // Sums over a flow's flash transactions, reads and writes apart; `count` of them took so long
+  // together.
   void add_transaction(std::uint16_t flow, bool is_write, std::uint64_t turnaround_ns,
-                       std::uint64_t execution_ns, std::uint64_t transfer_ns);
+                       std::uint64_t execution_ns, std::uint64_t transfer_ns,
+                       std::uint32_t count = 1);
   std::vector<FlowResult> results(std::uint64_t end_ns);
 
  private:
@@ -137,10 +139,11 @@ class Host {
 };
 
 inline void Host::add_transaction(std::uint16_t index, bool is_write, std::uint64_t turnaround_ns,
-                           std::uint64_t execution_ns, std::uint64_t transfer_ns) {
+                           std::uint64_t execution_ns, std::uint64_t transfer_ns,
+                           std::uint32_t count) {
   Flow& flow = flows_[index];
   const int i = is_write ? 1 : 0;
-  ++flow.transactions[i];
+  flow.transactions[i] += count;
   flow.result.transaction_turnaround_ns[i] += static_cast<double>(turnaround_ns);
   flow.result.transaction_execution_ns[i] += static_cast<double>(execution_ns);
   flow.result.transaction_transfer_ns[i] += static_cast<double>(transfer_ns);

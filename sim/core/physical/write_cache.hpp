@@ -1,6 +1,7 @@
 // The units that the drive's memory holds: written by the host and not yet in flash, or kept for reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -70,11 +71,17 @@ class WriteCache {
   DirtyList& list(std::size_t index) { return lists_[index]; }
   std::size_t lists() const { return lists_.size(); }
   void enqueue(std::uint32_t index, std::size_t list);
+  // Acquires and enqueues up to `count` units from this one on, as far as none is in a slot and no
+  // clean slot has to give way; how many. The list must not be empty.
+  std::uint32_t extend(std::size_t list, std::uint32_t unit, std::uint32_t count, std::uint16_t flow,
+                       std::uint64_t now_ns);
   // Takes the first slot that was not dropped; it is being programmed from now on.
   std::uint32_t dequeue(std::size_t list);
   // First slot of the list that was not dropped, or none.
   std::uint32_t front(std::size_t list);
 
+  // Programs of slots that were neither rewritten nor trimmed since and are not kept are done.
+  void release_programmed(const std::uint32_t* slots, std::uint32_t count);
   // A program is done. True: the slot was rewritten meanwhile and is dirty again (preparing).
   bool programmed(std::uint32_t index, bool keep);
   // Forgets a unit that the host trimmed. Returns the waiters that no longer wait, or none.
@@ -173,6 +180,50 @@ inline void WriteCache::enqueue(std::uint32_t index, std::size_t list_index) {
   }
   list.tail = index;
   ++list.length;
+}
+
+inline std::uint32_t WriteCache::extend(std::size_t list_index, std::uint32_t unit,
+                                        std::uint32_t count, std::uint16_t flow,
+                                        std::uint64_t now_ns) {
+  Partition& partition = partition_of(flow);
+  DirtyList& list = lists_[list_index];
+  count = std::min({count, dirty_limit_ - dirty_, quota_ - partition.used});
+  std::uint32_t taken = 0, index = free_head_, tail = list.tail;
+  for (; taken < count && table_.slot(unit + taken) == none; ++taken) {
+    CacheSlot& slot = slots_[index];
+    const std::uint32_t next_free = slot.next;
+    slot = CacheSlot{unit + taken, none, none, none, none, none, none,
+                     static_cast<std::uint32_t>(list_index), next_epoch_, 0, now_ns, 0, flow,
+                     SlotState::dirty, false, false, false, false};
+    table_.hold(unit + taken, index);
+    slots_[tail].next = index;
+    tail = index;
+    index = next_free;
+  }
+  free_head_ = index;
+  list.tail = tail;
+  list.length += taken;
+  partition.used += taken;
+  dirty_ += taken;
+  epochs_[epochs_.size() - 1] += taken;
+  return taken;
+}
+
+inline void WriteCache::release_programmed(const std::uint32_t* slots, std::uint32_t count) {
+  std::uint32_t free = free_head_;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    CacheSlot& slot = slots_[slots[i]];
+    table_.let_go(slot.unit, slots[i]);
+    --epochs_[slot.writing_epoch - oldest_epoch_];
+    slot.state = SlotState::free;
+    slot.next = free;
+    free = slots[i];
+    if (equal_) --partitions_[slot.flow].used;
+  }
+  if (!equal_) partitions_[0].used -= count;
+  free_head_ = free;
+  dirty_ -= count;
+  drop_done_epochs();
 }
 
 inline std::uint32_t WriteCache::front(std::size_t list_index) {
