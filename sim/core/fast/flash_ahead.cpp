@@ -78,6 +78,20 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
   die.busy_ns += ahead.registers_free_ns - now_ns;
 }
 
+// Whether the die has something to begin after its reads. What comes later marks it and asks again.
+bool Flash::wants_more(std::uint32_t die_index) {
+  const Die& die = dies_[die_index];
+  if (reads_waiting(die) || die.suspended != Suspended::nothing || die.mapping_writes > 0 ||
+      collector_.jobs_active() > 0) {
+    return true;
+  }
+  if (!round_robin_) return writes_ready(die_index);
+  for (std::size_t list = 0; list < context_.cache.lists(); ++list) {
+    if (list_ready(list, context_.layout.units_per_page)) return true;
+  }
+  return false;
+}
+
 void Flash::wake_after_reads(std::uint32_t die_index) {
   DieAhead& ahead = ahead_[die_index];
   if (ahead.wakes) return;

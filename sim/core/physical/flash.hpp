@@ -190,6 +190,10 @@ class Flash {
     return !ahead_.empty() && ahead_[die].registers_free_ns > context_.now_ns();
   }
   void wake_after_reads(std::uint32_t die);
+  void await_reads(std::uint32_t die) {
+    if (wants_more(die)) wake_after_reads(die);
+  }
+  bool wants_more(std::uint32_t die);
   bool idle_for_read(std::uint32_t die);
   bool can_commit(const Die& die, std::uint32_t chain) const;
   std::uint64_t command_ahead(std::uint32_t die, std::uint64_t command_ps);

@@ -61,7 +61,7 @@ void Flash::dispatch(std::uint32_t die_index) {
     if (ahead_[die_index].array_free_ns <= context_.now_ns() && context_.power.open(context_.now_ns())) {
       begin_reads(die_index);
     }
-    return wake_after_reads(die_index);
+    return await_reads(die_index);
   }
   if (die.suspended != Suspended::nothing) {
     continue_suspended(die_index);

@@ -119,7 +119,7 @@ void Flash::begin_class(std::uint32_t die_index, std::size_t queue_class) {
     if (nand_.multi_plane == MultiPlane::none) break;
   }
   sense(die_index, chain, count);
-  if (reading_ahead(die_index)) wake_after_reads(die_index);
+  if (reading_ahead(die_index)) await_reads(die_index);
 }
 
 void Flash::begin_moved_reads(std::uint32_t die_index, std::uint32_t lead) {
