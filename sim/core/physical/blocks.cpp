@@ -109,6 +109,7 @@ std::uint32_t Blocks::allocate(std::uint32_t plane, Stream stream) {
   const std::uint32_t page = block * pages_per_block_ + next_page_[block]++;
   if (next_page_[block] == page_limit(block)) {
     state_[block] = BlockState::full;
+    if (valid_[block] == 0 && is_slc(block)) ++planes_[plane].slc_empty;
     filled_order_[block] = next_order_++;
     open = none;
   }
@@ -121,6 +122,11 @@ std::uint32_t Blocks::take_filled(std::uint32_t plane) {
   next_page_[block] = pages_per_block_;
   filled_order_[block] = next_order_++;
   return block;
+}
+
+void Blocks::make_victim(std::uint32_t block) {
+  if (valid_[block] == 0 && full_slc(block)) --planes_[block / blocks_per_plane_].slc_empty;
+  state_[block] = BlockState::victim;
 }
 
 bool Blocks::release(std::uint32_t block) {

@@ -40,12 +40,16 @@ class Blocks {
   std::uint32_t take_filled(std::uint32_t plane);
 
   void add_valid(std::uint32_t block, std::uint32_t units) {
+    Plane& plane = planes_[by_plane_.quotient(block)];
+    if (valid_[block] == 0 && full_slc(block)) [[unlikely]] --plane.slc_empty;
     valid_[block] += units;
-    planes_[by_plane_.quotient(block)].valid += units;
+    plane.valid += units;
   }
   void drop_valid(std::uint32_t block, std::uint32_t units = 1) {
+    Plane& plane = planes_[by_plane_.quotient(block)];
     valid_[block] -= units;
-    planes_[by_plane_.quotient(block)].valid -= units;
+    plane.valid -= units;
+    if (valid_[block] == 0 && full_slc(block)) [[unlikely]] ++plane.slc_empty;
   }
 
   std::uint32_t valid(std::uint32_t block) const { return valid_[block]; }
@@ -56,6 +60,8 @@ class Blocks {
   std::uint64_t filled_order(std::uint32_t block) const { return filled_order_[block]; }
   std::uint32_t free_blocks(std::uint32_t plane) const { return planes_[plane].free_count; }
   std::uint32_t slc_blocks(std::uint32_t plane) const { return planes_[plane].slc_count; }
+  // Full blocks of the pseudo-SLC cache in which nothing is valid any more.
+  std::uint32_t slc_empty(std::uint32_t plane) const { return planes_[plane].slc_empty; }
   std::uint32_t retired_blocks(std::uint32_t plane) const { return planes_[plane].retired; }
   std::uint32_t most_erases(std::uint32_t plane) const { return planes_[plane].most_erases; }
   std::uint32_t first_block(std::uint32_t plane) const { return plane * blocks_per_plane_; }
@@ -82,7 +88,7 @@ class Blocks {
   void end_read(std::uint32_t block) { --reads_[block]; }
   std::uint32_t reads(std::uint32_t block) const { return reads_[block]; }
 
-  void make_victim(std::uint32_t block) { state_[block] = BlockState::victim; }
+  void make_victim(std::uint32_t block);
   // After its erase: free again, or retired at the limit of its erase cycles (true).
   bool release(std::uint32_t block);
 
@@ -92,13 +98,16 @@ class Blocks {
   struct Plane {
     std::array<std::uint32_t, stream_count> frontier{none, none, none, none};
     std::uint32_t free_count = 0, free_head = 0;  // a ring in free_
-    std::uint32_t slc_count = 0, retired = 0, most_erases = 0;
+    std::uint32_t slc_count = 0, slc_empty = 0, retired = 0, most_erases = 0;
     std::uint32_t valid = 0, usable = 0;
     std::uint32_t erases_at_least = 0;  // of every free block
   };
 
   std::uint32_t frontier(std::uint32_t plane, Stream stream) const {
     return planes_[plane].frontier[static_cast<std::size_t>(stream)];
+  }
+  bool full_slc(std::uint32_t block) const {
+    return state_[block] == BlockState::full && is_slc(block);
   }
   void count_usable(Plane& plane) const;
   bool may_open(std::uint32_t plane, Stream stream) const;

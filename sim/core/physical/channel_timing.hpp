@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "../config.hpp"
+#include "../memo.hpp"
 
 namespace iojoule::sim::physical {
 
@@ -18,10 +19,13 @@ class ChannelTiming {
 
   // Data plus its share of the spare area.
   std::uint64_t bytes_moved(std::uint64_t bytes) const {
-    return bytes + (bytes * metadata_bytes_ + page_bytes_ - 1) / page_bytes_;
+    return moved_(bytes, [this](std::uint64_t of) {
+      return of + (of * metadata_bytes_ + page_bytes_ - 1) / page_bytes_;
+    });
   }
   std::uint64_t data_ps(std::uint64_t bytes_moved) const {
-    return bytes_moved * 1'000'000 / bytes_per_microsecond_;
+    return durations_(bytes_moved,
+                      [this](std::uint64_t of) { return of * 1'000'000 / bytes_per_microsecond_; });
   }
   std::uint64_t read_command_ps(std::uint32_t planes) const {
     return command_ps(nand_.read_command_ns, nand_.read_command_plane_ns, planes);
@@ -41,6 +45,7 @@ class ChannelTiming {
 
   const NandOptions& nand_;
   std::uint64_t page_bytes_, metadata_bytes_, bytes_per_microsecond_;
+  Memo moved_, durations_;
 };
 
 }  // namespace iojoule::sim::physical

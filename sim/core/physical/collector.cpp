@@ -186,7 +186,7 @@ std::uint32_t Collector::oldest(std::uint32_t plane) const {
 }
 
 std::uint32_t Collector::oldest_slc(std::uint32_t plane, bool only_empty) const {
-  if (blocks_.slc_blocks(plane) == 0) return none;
+  if (blocks_.slc_blocks(plane) == 0 || (only_empty && blocks_.slc_empty(plane) == 0)) return none;
   std::uint32_t best = none;
   const std::uint32_t first = blocks_.first_block(plane);
   for (std::uint32_t i = first; i < first + blocks_.blocks_per_plane(); ++i) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "../config.hpp"
-#include "../divisor.hpp"
+#include "../memo.hpp"
 #include "fifo_server.hpp"
 
 namespace iojoule::sim::physical {
@@ -13,7 +13,6 @@ class Dram {
  public:
   explicit Dram(const DeviceConfig& device)
       : row_bytes_(device.dram_row_bytes),
-        by_row_(row_bytes_),
         row_open_ps_(to_ps(device.dram_trcd_ns + device.dram_tcl_ns)),
         row_close_ps_(to_ps(device.dram_trp_ns)),
         bytes_per_microsecond_(std::uint64_t{device.dram_megatransfers_per_second} *
@@ -21,18 +20,15 @@ class Dram {
 
   // dram_burst_bytes move in each of the transfers; every row is opened, and closed before the next.
   std::uint64_t duration_ps(std::uint64_t bytes) const {
-    const std::uint64_t rows = by_row_.quotient(bytes + row_bytes_ - 1);
-    return rows * row_open_ps_ + (rows - 1) * row_close_ps_ +
-           bytes * 1'000'000 / bytes_per_microsecond_;
+    return durations_(bytes, [this](std::uint64_t of) {
+      const std::uint64_t rows = (of + row_bytes_ - 1) / row_bytes_;
+      return rows * row_open_ps_ + (rows - 1) * row_close_ps_ + of * 1'000'000 / bytes_per_microsecond_;
+    });
   }
 
   // When so many accesses, one after the other, are done, in ps.
   std::uint64_t access(std::uint64_t ready_ps, std::uint64_t bytes, std::uint32_t count = 1) {
-    if (bytes != last_bytes_) {
-      last_bytes_ = bytes;
-      last_ps_ = duration_ps(bytes);
-    }
-    return server_.serve(ready_ps, last_ps_ * count);
+    return server_.serve(ready_ps, duration_ps(bytes) * count);
   }
 
   std::uint64_t busy_ns() const { return server_.busy_ns(); }
@@ -40,9 +36,8 @@ class Dram {
 
  private:
   std::uint64_t row_bytes_;
-  Divisor by_row_;
   std::uint64_t row_open_ps_, row_close_ps_, bytes_per_microsecond_;
-  std::uint64_t last_bytes_ = 0, last_ps_ = 0;  // mostly it is asked for the same again
+  Memo durations_;
   FifoServer server_;
 };
 

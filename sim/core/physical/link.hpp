@@ -6,6 +6,7 @@
 
 #include "../config.hpp"
 #include "../divisor.hpp"
+#include "../memo.hpp"
 #include "fifo_server.hpp"
 
 namespace iojoule::sim::physical {
@@ -33,7 +34,9 @@ class Link {
     return payload + packets * overhead_;
   }
   std::uint64_t duration_ps(std::uint64_t payload) const {
-    return static_cast<std::uint64_t>(static_cast<double>(wire_bytes(payload)) * ps_per_byte_ + 0.5);
+    return durations_(payload, [this](std::uint64_t bytes) {
+      return static_cast<std::uint64_t>(static_cast<double>(wire_bytes(bytes)) * ps_per_byte_ + 0.5);
+    });
   }
 
   // From ringing the doorbell to the command's being in the drive: the doorbell, the drive's
@@ -63,7 +66,8 @@ class Link {
 
   // Submission entries that have arrived by now; how long that took is in submission_ps.
   void take_entries(std::uint64_t now_ps, std::uint64_t payload) {
-    to_device_.serve(now_ps - std::min(now_ps, duration_ps(payload)), duration_ps(payload));
+    const std::uint64_t took_ps = duration_ps(payload);
+    to_device_.serve(now_ps - std::min(now_ps, took_ps), took_ps);
   }
 
   std::uint64_t busy_to_device_ns() const { return to_device_.busy_ns(); }
@@ -85,6 +89,7 @@ class Link {
   Divisor by_payload_;
   std::uint64_t overhead_, latency_ps_, further_page_ps_;
   double ps_per_byte_;
+  Memo durations_;
   FifoServer to_device_, to_host_;
 };
 
