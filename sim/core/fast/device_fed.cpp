@@ -8,7 +8,7 @@
 namespace iojoule::sim::physical {
 
 namespace {
-constexpr std::uint32_t prefetched_units_max = 32;
+constexpr std::uint32_t prefetched_units_max = 127;
 }
 
 void Device::begin_feeding(CompletionSink& sink) {
@@ -36,15 +36,10 @@ void Device::prefetch_entries(std::uint64_t sector, std::uint64_t sectors) const
   context_.table.prefetch(last);
 }
 
-void Device::prefetch_units(std::uint64_t sector, std::uint64_t sectors, bool writes) const {
+void Device::prefetch_contents(std::uint64_t sector, std::uint64_t sectors) const {
   const std::uint32_t first = context_.layout.unit_of_sector(sector);
   const std::uint32_t last = context_.layout.unit_of_sector(sector + sectors - 1);
-  if (!writes) return;
-  // what lay in one page lies there still, mostly
-  for (std::uint32_t unit = first; unit <= std::min(last, first + prefetched_units_max);
-       unit += context_.layout.units_per_page) {
-    context_.table.prefetch_content(unit);
-  }
+  context_.table.prefetch_contents(first, std::min(last, first + prefetched_units_max));
 }
 
 void Device::advance_fed(std::uint64_t until_ns) {

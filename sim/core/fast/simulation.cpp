@@ -12,7 +12,7 @@ namespace iojoule::sim::fast {
 namespace {
 
 // The tables that a request will need are fetched into the processor's cache so much sooner.
-constexpr std::size_t entries_ahead = 16, units_ahead = 8;
+constexpr std::size_t entries_ahead = 16, contents_ahead = 8;
 constexpr std::size_t intervals_max = std::size_t{1} << 22;
 
 std::vector<FlowConfig> flows_of(const DeviceConfig& device, const Options& options) {
@@ -64,8 +64,8 @@ void Simulation::feed(const std::int64_t* arrival_ns, const std::int64_t* offset
     if (const std::size_t n = i + entries_ahead; on_drive(n)) {
       device_->prefetch_entries(sector_of(n), sectors_of(n));
     }
-    if (const std::size_t n = i + units_ahead; on_drive(n)) {
-      device_->prefetch_units(sector_of(n), sectors_of(n), is_write[n] != 0);
+    if (const std::size_t n = i + contents_ahead; on_drive(n) && is_write[n] != 0) {
+      device_->prefetch_contents(sector_of(n), sectors_of(n));
     }
     const auto at_ns = static_cast<std::uint64_t>(arrival_ns[i]);
     const auto offset = static_cast<std::uint64_t>(offset_bytes[i]);

@@ -25,9 +25,9 @@ class Device final : private FlashClient {
   // Instead of run, requests in the order of arrival, completed ahead: ../fast/device_fed.cpp
   void begin_feeding(CompletionSink& sink);
   void feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors, std::uint64_t at_ns);
-  // For a request that comes soon: mapping entries, and then all that lies where they say.
+  // For a request that comes soon: mapping entries, and then what a write changes where they say.
   void prefetch_entries(std::uint64_t sector, std::uint64_t sectors) const;
-  void prefetch_units(std::uint64_t sector, std::uint64_t sectors, bool writes) const;
+  void prefetch_contents(std::uint64_t sector, std::uint64_t sectors) const;
   // Everything that happens up to then; joules are settled.
   void advance_fed(std::uint64_t until_ns);
   EnergyResult joules_until_now();

@@ -118,6 +118,7 @@ void Flash::take_units(std::uint32_t plane, std::size_t list, Stream stream, std
   if (lost > 0) context_.blocks.drop_valid(old_block, lost);
   context_.blocks.add_valid(layout.block_of_page(program.page), taken);
   program.count = static_cast<std::uint8_t>(taken);
+  context_.table.prefetch_place(first + layout.units_per_page);  // of the plane's next page
   arm_partial_timer(list);
   collector_.consider(plane);
 }

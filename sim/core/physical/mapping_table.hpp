@@ -52,9 +52,16 @@ class MappingTable {
   // For a request that comes soon: its units' entries, and, when those are there, what a write of
   // them changes.
   [[gnu::always_inline]] void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit], 1); }
-  void prefetch_content(std::uint32_t unit) const {
-    const std::uint32_t entry = forward_[unit];
-    if (entry != 0 && (entry & held_bit) == 0) __builtin_prefetch(&reverse_[entry - 1], 1);
+  void prefetch_contents(std::uint32_t first, std::uint32_t last) const {
+    std::uint32_t before = 0;
+    for (std::uint32_t unit = first; unit <= last; ++unit) {
+      const std::uint32_t entry = forward_[unit];
+      if (entry != before + 1 && entry != 0 && (entry & held_bit) == 0) prefetch_place(entry - 1);
+      before = entry;
+    }
+  }
+  void prefetch_place(std::uint32_t physical_unit) const {
+    __builtin_prefetch(&reverse_[physical_unit], 1);
   }
 
   std::uint32_t content(std::uint32_t physical_unit) const { return reverse_[physical_unit]; }
