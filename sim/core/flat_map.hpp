@@ -9,14 +9,13 @@
 namespace iojoule::sim {
 
 // Holds any key but the largest of its type. Grows by doubling at half full, so that a table made
-// with the expected number of keys allocates nothing later. 2^near_bits neighbouring keys have their
-// homes side by side, for those who look up runs.
-template <class Key, int near_bits>
-class BasicFlatMap {
+// with the expected number of keys allocates nothing later.
+class FlatMap {
  public:
+  using Key = std::uint64_t;
   static constexpr std::uint32_t absent = UINT32_MAX;
 
-  explicit BasicFlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
+  explicit FlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
 
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return slots_.size() * sizeof(Slot); }
@@ -59,7 +58,6 @@ class BasicFlatMap {
 
  private:
   static constexpr Key empty = std::numeric_limits<Key>::max();
-  static constexpr Key near_mask = (Key{1} << near_bits) - 1;
 
   struct Slot {
     Key key = empty;
@@ -68,14 +66,13 @@ class BasicFlatMap {
 
   // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
   std::size_t home(Key key) const {
-    const std::uint64_t mixed = std::uint64_t{key >> near_bits} * 0x9E3779B97F4A7C15ULL;
-    return static_cast<std::size_t>(mixed >> shift_) << near_bits | (key & near_mask);
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_);
   }
 
   void reset(std::size_t capacity) {
     slots_.assign(capacity, Slot{});
     mask_ = capacity - 1;
-    shift_ = 64 + near_bits - std::countr_zero(capacity);
+    shift_ = 64 - std::countr_zero(capacity);
     size_ = 0;
   }
 
@@ -99,7 +96,5 @@ class BasicFlatMap {
   std::size_t mask_ = 0, size_ = 0;
   int shift_ = 0;
 };
-
-using FlatMap = BasicFlatMap<std::uint64_t, 0>;
 
 }  // namespace iojoule::sim
