@@ -73,7 +73,7 @@ def test_from_upload_to_an_applied_plan_by_keyboard_alone(
 ) -> None:
     workload = tmp_path / "uploaded.toml"
     workload.write_text(WORKLOAD)
-    # from here on the browser asks the test for files: asked for as late as at the key, it may not yet
+    # told only at the key, the browser may not ask the test for files yet
     page.on("filechooser", lambda _: None)
     page.goto("/ui/")
     tab_to(page, "From a file")
