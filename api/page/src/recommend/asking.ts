@@ -1,5 +1,5 @@
 // Asks the service whenever the question changes: one question at a time, and then the newest.
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { explain, fieldsOf, isSuperseded, post } from "../api/client";
 import type { Answer, FieldProblem } from "../api/types";
 import { type Question, requestOf } from "./question";
@@ -48,8 +48,7 @@ export function useAnswer(question: Question | null): Asked {
     underWay.current = null;
   }, []);
 
-  // in the frame of the input: an effect waits for the next one, 16 ms that a slider shows
-  useLayoutEffect(() => {
+  useEffect(() => {
     newest.current = question;
     if (question && !underWay.current) void ask();
   }, [question, ask]);
