@@ -8,6 +8,9 @@
 
 namespace iojoule::sim {
 
+// Scatters keys over 2^(64 - shift) places: Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+inline std::uint64_t scattered(std::uint64_t key, int shift) { return (key * 0x9E3779B97F4A7C15ULL) >> shift; }
+
 // Holds any key but the largest of its type. Grows by doubling at half full, so that a table made
 // with the expected number of keys allocates nothing later.
 class FlatMap {
@@ -64,10 +67,7 @@ class FlatMap {
     std::uint32_t value = 0;
   };
 
-  // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
-  std::size_t home(Key key) const {
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_);
-  }
+  std::size_t home(Key key) const { return static_cast<std::size_t>(scattered(key, shift_)); }
 
   void reset(std::size_t capacity) {
     slots_.assign(capacity, Slot{});

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "flat_map.hpp"
+
 namespace iojoule::sim {
 
 // For what takes a division or a conversion to floating point, where few different numbers are asked for:
@@ -12,7 +14,7 @@ class Memo {
  public:
   template <class Function>
   std::uint64_t operator()(std::uint64_t number, const Function& function) const {
-    Entry& entry = entries_[number * 0x9E3779B97F4A7C15ULL >> (64 - bits)];
+    Entry& entry = entries_[scattered(number, 64 - bits)];
     if (entry.number != number) [[unlikely]] entry = {number, function(number)};
     return entry.value;
   }

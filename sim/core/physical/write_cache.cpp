@@ -26,7 +26,6 @@ WriteCache::WriteCache(const DeviceConfig& device, const Layout& layout, Mapping
                               layout.planes * layout.units_per_page;
   dirty_limit_ = limit == 0 ? count : static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, count));
   for (std::uint32_t i = 0; i < count; ++i) {
-    slots_[i].state = SlotState::free;
     slots_[i].next = i + 1 < count ? i + 1 : none;
   }
 }

@@ -22,21 +22,21 @@ enum class SlotState : std::uint8_t {
 };
 
 struct CacheSlot {
-  std::uint32_t unit;
-  std::uint32_t next;                // in its list of dirty slots, or among the free
-  std::uint32_t older, newer;        // among the clean of its partition
-  std::uint32_t dirty_waiters;       // requests that wait for the version not yet programmed
-  std::uint32_t writing_waiters;     // for the version being programmed
-  std::uint32_t fill_waiters;        // reads that wait until the slot is prepared
-  std::uint32_t list;                // while dirty
-  std::uint32_t epoch, writing_epoch;
-  std::uint64_t dirty_ns, writing_ns;  // since when: the version to be programmed, being programmed
-  std::uint16_t flow;
-  SlotState state;
-  bool rewritten;  // while it was being programmed
-  bool orphan;     // trimmed while under way: no longer to be found
-  bool needs_fill;
-  bool mapped;     // its mapping entry has been asked for
+  std::uint32_t unit = none;
+  std::uint32_t next = none;                // in its list of dirty slots, or among the free
+  std::uint32_t older = none, newer = none;  // among the clean of its partition
+  std::uint32_t dirty_waiters = none;       // requests that wait for the version not yet programmed
+  std::uint32_t writing_waiters = none;     // for the version being programmed
+  std::uint32_t fill_waiters = none;        // reads that wait until the slot is prepared
+  std::uint32_t list = 0;                   // while dirty
+  std::uint32_t epoch = 0, writing_epoch = 0;
+  std::uint64_t dirty_ns = 0, writing_ns = 0;  // since when: the version to be programmed, being programmed
+  std::uint16_t flow = 0;
+  SlotState state = SlotState::free;
+  bool rewritten = false;  // while it was being programmed
+  bool orphan = false;     // trimmed while under way: no longer to be found
+  bool needs_fill = false;
+  bool mapped = false;     // its mapping entry has been asked for
 };
 
 // Dirty slots in the order in which they became so.
@@ -147,8 +147,7 @@ inline std::uint32_t WriteCache::acquire(std::uint32_t unit, std::uint16_t flow)
   CacheSlot& slot = slots_[index];
   free_head_ = slot.next;
   ++partition.used;
-  slot = CacheSlot{unit, none, none, none, none, none, none, 0, 0, 0, 0, 0, flow, SlotState::clean,
-                   false, false, false, false};
+  slot = CacheSlot{.unit = unit, .flow = flow, .state = SlotState::clean};
   table_.hold(unit, index);
   return index;
 }
@@ -194,9 +193,12 @@ inline std::uint32_t WriteCache::extend(std::size_t list_index, std::uint32_t un
   for (; taken < count && table_.slot(unit + taken) == none; ++taken) {
     CacheSlot& slot = slots_[index];
     const std::uint32_t next_free = slot.next;
-    slot = CacheSlot{unit + taken, none, none, none, none, none, none,
-                     static_cast<std::uint32_t>(list_index), next_epoch_, 0, now_ns, 0, flow,
-                     SlotState::dirty, false, false, false, false};
+    slot = CacheSlot{.unit = unit + taken,
+                     .list = static_cast<std::uint32_t>(list_index),
+                     .epoch = next_epoch_,
+                     .dirty_ns = now_ns,
+                     .flow = flow,
+                     .state = SlotState::dirty};
     table_.hold(unit + taken, index);
     slots_[tail].next = index;
     tail = index;
