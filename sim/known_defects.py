@@ -40,6 +40,12 @@ MIN_FREE_BLOCKS = 10
 """Writes to a plane with fewer free blocks wait in MQSim."""
 
 
+def blocks_before_collection(device: DeviceConfig) -> int:
+    """Blocks of a plane that fill before MQSim collects, or lets writes wait."""
+    reserve = max(int(device.gc_threshold * device.blocks_per_plane), MIN_FREE_BLOCKS)
+    return max(device.blocks_per_plane - reserve, 0)
+
+
 @dataclass(frozen=True)
 class Inputs:
     """One drive and the flows that run on it together."""
@@ -125,8 +131,7 @@ def may_collect(inputs: Inputs) -> bool:
     device = inputs.device
     if device.preconditioning:
         return True
-    reserve = max(int(device.gc_threshold * device.blocks_per_plane), MIN_FREE_BLOCKS)
-    spare_pages = max(0, device.blocks_per_plane - reserve) * device.pages_per_block * device.planes
+    spare_pages = blocks_before_collection(device) * device.pages_per_block * device.planes
     return sum(_pages_written(flow, device) for flow in inputs.flows) > spare_pages
 
 
