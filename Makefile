@@ -49,7 +49,7 @@ test-slow: setup ## the tests that take longer than 20 s each
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(WAITING:%=--ignore=%) \
 		$(FIRST) $(THEN) || [ $$? -eq 5 ]
 
-test-long: setup ## every test that takes minutes, those of test-lab and fuzz-api too (an hour)
+test-long: setup ## every test that takes minutes, those of test-lab and fuzz-api too (some hours)
 	$(BIN)/python -m pytest -m soak
 
 test-lab: setup ## the virtual drive at length: fio against its record, rehearsals, characterising (6 min)
