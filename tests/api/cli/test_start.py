@@ -70,8 +70,8 @@ def test_without_a_drive_it_says_so_and_shows_an_example(iojoule, host: Host) ->
 
 
 @pytest.mark.skipif(not Path("/dev/loop0").exists(), reason="no loop device to observe")
-def test_an_idle_drive_is_answered_for_a_preset(iojoule) -> None:
-    done = iojoule("start", "--yes", "--drive", "loop0", "--seconds", "0.2")
+def test_an_idle_drive_is_answered_for_a_preset(iojoule, tmp_path: Path) -> None:
+    done = iojoule("start", "--yes", "--drive", "loop0", "--seconds", "0.2", "--out", tmp_path)
     if "nothing was read or written" not in done.err:
         pytest.skip("somebody uses loop0")
     assert "ycsb-b" in done.out

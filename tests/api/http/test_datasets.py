@@ -65,10 +65,11 @@ def test_fio_and_csv_are_read_and_one_key_gives_one_dataset(
 
 
 def zipped(**files: str | bytes) -> bytes:
+    """An archive; the same at all times, for it is in the names of tests that workers compare."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
