@@ -16,7 +16,8 @@ bursts. What counters do not give is found as follows.
   from interval to interval, so the settle time and the fall asleep are those of one long gap.
 * The state: bytes that the cache holds and work that is owed, as along a time line
   (`model.evaluate.timeline`); at the beginning nothing is owed. Such work keeps a drive awake, and
-  the way to its sleep begins anew when it is done.
+  the way to its sleep begins anew when it is done. A cache that ran full is emptied without delay
+  and beside requests, where the profile knows what that takes.
 
 Nothing here reads a clock or a file: the same intervals give the same joules.
 """
@@ -62,6 +63,11 @@ BUSY_MOST = 1.0 - 1e-9
 """A drive that is always busy is taken for one that hardly ever rests."""
 HARDER_MOST = 4.0
 """How much more work a command may be than in the profile's runs; an assumption."""
+BESIDE_READS = 0.25
+"""Share of the time that a drive whose cache ran full works on its own behalf beside reads that
+leave it no rest; an assumption."""
+LEAST_WATTS = 1e-3
+"""Of work on the drive's own behalf, so that it ends."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -101,12 +107,14 @@ class States:
     Attributes:
         cache_bytes: Written bytes that the cache holds.
         owed_bytes: Written bytes whose background work is still to be done.
+        ran_full: Whether the cache did since all was done, so that this work does not wait; 0 or 1.
         quiet_seconds: Since the last request.
         rest_seconds: Since that, or since the end of work on the drive's own behalf.
     """
 
     cache_bytes: Floats
     owed_bytes: Floats
+    ran_full: Floats
     quiet_seconds: Floats
     rest_seconds: Floats
 
@@ -114,7 +122,8 @@ class States:
     def fresh(cls, drives: int) -> States:
         """Of drives that have rested long and owe nothing."""
         ever = np.full(drives, np.inf)
-        return cls(np.zeros(drives), np.zeros(drives), ever, ever.copy())
+        nothing = np.zeros((3, drives))
+        return cls(nothing[0], nothing[1], nothing[2], ever, ever.copy())
 
     def take(self, rows: Any) -> States:
         """Those of some drives."""
@@ -210,7 +219,15 @@ class DriveModel:
             written = replace(written, background_state=np.zeros_like(written.background_state))
             seconds, _ = self._state.seconds_per_byte(written)
         joules, joules_sd = self._state.joules_per_byte(written)
+        limit = device_power.limit_watts(self.power, written.power_state)[0]
+        idle, _ = device_power.idle_watts(self.power, written.power_state)
+        # what a power state does not leave for it makes it slower
+        self._work_watts = max(float(limit - idle[0]), LEAST_WATTS)
         self._seconds_per_byte = float(np.nan_to_num(seconds).mean())
+        if self._seconds_per_byte > 0:
+            own = float(joules.mean()) / self._seconds_per_byte
+            self._work_watts = min(max(own, LEAST_WATTS), self._work_watts)
+            self._seconds_per_byte = float(joules.mean()) / self._work_watts
         self._background = (
             float(joules.mean()),
             float(np.hypot(joules_sd.mean(), np.ptp(joules) / 2.0)),
@@ -248,8 +265,8 @@ class DriveModel:
         rest = np.minimum(states.rest_seconds, QUIET_MAX_SECONDS)
         levels = self._levels(at)
         # a drive that works on its own behalf stays awake, and comes to rest anew when it is done
-        waits = np.clip(self._delay - quiet, 0.0, step)
-        works = np.minimum(step - waits, states.owed_bytes * self._seconds_per_byte)
+        waits = np.clip(self._delay - quiet, 0.0, step) * (1.0 - states.ran_full)
+        works = np.minimum(step - waits, states.owed_bytes * self._work(states)[0])
         after = np.where(works > 0, self._settle, rest + waits)
         left = step - waits - works
         idle, idle_sd = (
@@ -265,12 +282,19 @@ class DriveModel:
 
     def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
         """Background watts over a step with so much time for it, and their sd; folds the cache."""
-        left = left_after(states.owed_bytes, working, self._seconds_per_byte)
+        seconds, joules, joules_sd = self._work(states)
+        left = left_after(states.owed_bytes, working, seconds)
         done = states.owed_bytes * (1.0 - left)
         states.owed_bytes[:] *= left
         states.cache_bytes[:] *= left
-        joules, joules_sd = self._background
+        states.ran_full[left == 0.0] = 0.0
         return done * joules / step, done * joules_sd / step
+
+    def _work(self, states: States) -> tuple[Floats, Floats, Floats]:
+        """Seconds and joules of background work for a byte that is owed, and the sd of these."""
+        more = np.where(states.ran_full > 0, self._state.full_work, 1.0)
+        joules, joules_sd = self._background
+        return more * self._seconds_per_byte, more * joules, more * joules_sd
 
     def _serving(self, amounts: Amounts, states: States) -> Estimate:
         """Requests came."""
@@ -291,10 +315,14 @@ class DriveModel:
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) * np.sqrt(both.prod(axis=0))
         states.cache_bytes += amounts.write_bytes
         states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
+        states.ran_full[self._state.ran_full(states.cache_bytes)] = 1.0
         quiet = (1.0 - serving.busy) * step
         rate = (amounts.read_commands + amounts.write_commands) / step
         # gaps long enough for it, less the wait in each (`model.evaluate.background_work`)
-        later, later_sd = self._fold(states, quiet * np.exp(-self._delay * rate), step)
+        working = quiet * np.exp(-self._delay * rate)
+        beside = np.where(amounts.write_commands > 0, 0.0, BESIDE_READS * step)
+        at_once = np.minimum(np.maximum(quiet, beside), serving.room_seconds)
+        later, later_sd = self._fold(states, np.where(states.ran_full > 0, at_once, working), step)
         states.quiet_seconds[:] = states.rest_seconds[:] = np.minimum(quiet, 1.0 / rate)
         room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
         kept = np.minimum(1.0, room / np.where(work > 0, work, 1.0))
@@ -341,6 +369,8 @@ class DriveModel:
         frame, prediction, busy, likelihood = self._operating_point(pattern, amounts, states)
         own = (amounts.read_commands + amounts.write_commands) / step / prediction["iops"].value
         never_idle = np.clip((_in_use(amounts) - SURELY_BUSY) / (1.0 - SURELY_BUSY), 0.0, 1.0)
+        # what slows down a drive whose cache ran full is work of its own
+        never_idle = never_idle * (1.0 - states.ran_full)
         harder = 1.0 + never_idle * (np.clip(busy / own, 1.0, HARDER_MOST) - 1.0)
         power, activity = self.power, prediction.activity
         sequential = np.full(len(frame), pattern == "sequential")
@@ -395,6 +425,7 @@ class DriveModel:
             write=kept * write,
             background=kept * background,
             busy=busy,
+            room_seconds=(limit - watts) * amounts.seconds / self._work_watts,
             sd=sd,
             likelihood=likelihood,
             alone_seconds=np.tile(self._seconds(pattern), (len(frame), 1)),
@@ -538,6 +569,7 @@ SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRI
 class _Serving:
     """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
 
+    `room_seconds` is how long the drive's own work may go on before it is at its limit.
     `likelihood`, shape (2, n), is that of the times that reads and writes took. `alone_seconds`
     and `joules`, shape (n, 4), are what a read command, read byte, write command and written byte
     take alone and beside keeping the drive awake.
@@ -549,6 +581,7 @@ class _Serving:
     write: Floats
     background: Floats
     busy: Floats
+    room_seconds: Floats
     sd: Floats
     likelihood: Floats
     alone_seconds: Floats

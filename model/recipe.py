@@ -219,6 +219,7 @@ class WriteStateRecipe(Section):
     background_share: Figure | None = None
     background_joules_per_byte: Figure | None = None
     background_delay_seconds: Figure | None = None
+    full_work_joules: Figure | None = None
     collecting: list[CollectingRate] = Field(default_factory=list)
     overwriting: list[Overwriting] = Field(default_factory=list)
 

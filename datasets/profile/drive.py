@@ -135,7 +135,9 @@ class WriteState(Section):
     log units, and so are those of the collecting rates and of `overwriting_seconds`: how long each
     request in flight waits between two random writes to places that already hold data.
     `background_delay_seconds` is how long the drive waits after its last request before it begins
-    that work; where it is unknown, the settle time counts.
+    that work; where it is unknown, the settle time counts. A cache that ran full leaves
+    `full_work_joules` above idle, work that waits for no rest and goes on beside requests; None
+    where no run showed it.
     """
 
     cached_bytes: Parameter
@@ -150,6 +152,7 @@ class WriteState(Section):
     sequential_collecting_bytes_per_second: Parameter | None = None
     overwriting_seconds: Parameter | None = None
     background_delay_seconds: Parameter | None = None
+    full_work_joules: Parameter | None = None
     long_writes: LongWrites | None = None
 
 

@@ -254,7 +254,9 @@ def _background(state: DeviceState, frame: Frame) -> dict[str, Band]:
     code = _code(state.known.background_joules_per_byte, len(frame))
     seconds, log_sd = state.background_seconds(frame, written)
     joules, joules_sd = state.joules_per_byte(frame)
+    more = np.where(state.ran_full(written), state.full_work, 1.0)
+    owed = more * written
     return {
-        "background_seconds": log_band(seconds, log_sd, code),
-        "background_energy_joules": linear_band(joules * written, joules_sd * written, code),
+        "background_seconds": log_band(more * seconds, log_sd, code),
+        "background_energy_joules": linear_band(joules * owed, joules_sd * owed, code),
     }

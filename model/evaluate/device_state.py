@@ -372,6 +372,29 @@ class DeviceState:
             return seconds, log_sd
         return seconds * np.minimum(written, self.known.transition_bytes.value), log_sd
 
+    def ran_full(self, held: Floats) -> NDArray[np.bool_]:
+        """Whether so many bytes ran the cache full, and left work that begins at once.
+
+        False where no run showed such work (`full_work_joules`).
+        """
+        known = self.known
+        if known is None or known.full_work_joules is None:
+            return np.zeros(held.shape, dtype=bool)
+        return np.asarray(held >= known.cached_bytes.value)
+
+    @property
+    def full_work(self) -> float:
+        """How much more work a byte leaves in a cache that ran full, at least 1.
+
+        `full_work_joules` over what a whole cache leaves otherwise: beside folding, the drive makes
+        room for what was written past it.
+        """
+        known = self.known
+        if known is None or known.full_work_joules is None:
+            return 1.0
+        usual = known.transition_bytes.value * known.background_joules_per_byte.value
+        return max(known.full_work_joules.value / usual, 1.0) if usual > 0 else 1.0
+
     def effective_bytes(self, frame: Frame) -> Floats:
         """Host bytes that count towards the cache: written, less what idle time has folded."""
         written = np.nan_to_num(frame.bytes_written, nan=0.0)

@@ -359,6 +359,8 @@ class _Runs:
         self.cache = np.full(DRAWS + 1, float(began))
         self.most = place.value * np.exp(draws[:, 0] * place.sd / place.value)
         self.owed = np.minimum(self.cache, self.most)
+        self.state = model
+        self.full = model.ran_full(self.cache / self.stretch)
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         self.long_writes = state.long_writes
         self.level, self.rate, self.watts, self.cliff = self._curves()
@@ -418,6 +420,7 @@ class _Runs:
             self.owed = np.minimum(self.owed + step * now, self.most)
             collecting.append(shown)
             self._fill(step, now, now / rate[:, 0])
+            self.full |= self.state.ran_full(self.cache / self.stretch)
             rates.append(now)
             powers.append(power)
             caches.append(self._held())
@@ -425,6 +428,10 @@ class _Runs:
         return _Part(
             np.array(rates).T, np.array(powers).T, np.array(caches).T, flags.astype(float), flags
         )
+
+    def _more(self) -> Floats:
+        """How much more work a byte is that is owed, in every run."""
+        return np.where(self.full, self.state.full_work, 1.0)
 
     def _held(self) -> Floats:
         """Bytes in the cache: what is written beside collecting does not go through it."""
@@ -520,16 +527,18 @@ class _Runs:
         quiet = 0.0
         state = self.predictor.profile.write_state
         delay = state.background_delay_seconds if state is not None else None
-        waits = delay.value if delay is not None else 0.0
+        waits = np.where(self.full, 0.0, delay.value if delay is not None else 0.0)
         self.cache = self._held()
         for step in steps:
             idle = self.rest.watts(self.idle_watts, quiet, step)
             quiet += step
-            working = min(max(quiet - waits, 0.0), step)
-            needed = self.seconds_per_byte * self.owed
+            working = np.clip(quiet - waits, 0.0, step)
+            more = self._more()
+            needed = more * self.seconds_per_byte * self.owed
             busy = np.minimum(needed, working) / step
-            left = left_after(self.owed, working, self.seconds_per_byte)
-            done = self.owed * (1.0 - left)
+            left = left_after(self.owed, working, more * self.seconds_per_byte)
+            done = more * self.owed * (1.0 - left)
+            self.full &= left > 0.0
             watts.append(idle + done * self.joules_per_byte / step)
             self.cache, self.owed = self.cache * left, self.owed * left
             caches.append(self.cache)
@@ -546,7 +555,8 @@ class _Runs:
             for name in ("rate", "watts", "cache", "background", "collecting")
         )
         written, energy = rate @ steps, watts @ steps
-        work, joules = self.owed * self.seconds_per_byte, self.owed * self.joules_per_byte
+        owed = self._more() * self.owed
+        work, joules = owed * self.seconds_per_byte, owed * self.joules_per_byte
         low, high = np.quantile(watts, (0.05, 0.95), axis=0)
         fell = self.cliff is not None and cache[0].max() >= self.cliff
         return Trajectory(

@@ -306,8 +306,8 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
     """Cache, rate beyond it and work afterwards; None where none of them was found."""
     size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
     slow = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
-    seconds = _positive(characteristics.estimate("background", "background_seconds_per_byte"))
     joules = characteristics.estimate("background", "background_joules_per_byte")
+    seconds = _seconds_per_byte(characteristics)
     told_by = "background"
     delay = characteristics.estimate(told_by, "background_delay_seconds")
     if delay is None or delay.value is None:  # no burst was large enough for any
@@ -356,7 +356,24 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
         ],
         background_joules_per_byte=_figure(joules, "J/B", "background"),
         background_delay_seconds=_figure(delay, "s", told_by),
+        full_work_joules=_figure(
+            characteristics.estimate("slc-cache", "full_work_joules"), "J", "slc-cache"
+        ),
     )
+
+
+def _seconds_per_byte(characteristics: Characteristics) -> tuple[float, float] | None:
+    """Of background work and its log sd: joules over watts, else the slope of its duration.
+
+    The end of the work is seen to a fraction of a second, which is long beside work that is short.
+    """
+    joules, watts = (
+        _positive(characteristics.estimate("background", name))
+        for name in ("background_joules_per_byte", "background_watts")
+    )
+    if joules is not None and watts is not None:
+        return joules[0] / watts[0], math.hypot(joules[1], watts[1])
+    return _positive(characteristics.estimate("background", "background_seconds_per_byte"))
 
 
 def characterised_gaps(characteristics: Characteristics) -> IdleRecipe | None:

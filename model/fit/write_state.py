@@ -46,7 +46,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.fit.background import after_write, background_work, number, random_factor
 from iojoule.model.fit.rows import SETTINGS
 from iojoule.model.prior.cache import FOLDING_FROM, RANDOM_RATE
-from iojoule.model.recipe import Recipe, WriteStateRecipe
+from iojoule.model.recipe import Figure, Recipe, WriteStateRecipe
 
 RECOVERY_PRIOR = (0.5, 0.3)
 """Share of the way back to full speed that a drive has gone after as many bytes as its cache holds,
@@ -411,7 +411,8 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         random_factor=random_factor(stated, recipe),
         sequential_collecting_bytes_per_second=_sequential_rate(stated, rate),
         overwriting_seconds=_overwriting(stated),
-        background_delay_seconds=_delay(stated),
+        background_delay_seconds=_as_seen("background_delay_seconds", stated),
+        full_work_joules=_as_seen("full_work_joules", stated),
         long_writes=long_writes,
     )
 
@@ -428,13 +429,11 @@ def _background_joules(stated: WriteStateRecipe, base: BackgroundWork) -> Parame
     return number(name, value, sd, unit, source, seconds.evidence)
 
 
-def _delay(stated: WriteStateRecipe) -> Parameter | None:
-    figure = stated.background_delay_seconds
+def _as_seen(name: str, stated: WriteStateRecipe) -> Parameter | None:
+    figure: Figure | None = getattr(stated, name)
     if figure is None:
         return None
-    return number(
-        "background_delay_seconds", figure.value, figure.sd, "s", figure.source, figure.evidence
-    )
+    return number(name, figure.value, figure.sd, figure.unit, figure.source, figure.evidence)
 
 
 _CHANGE = "change of throughput and power in the write series"

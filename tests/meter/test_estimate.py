@@ -15,6 +15,7 @@ from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, follow
 from iojoule.model.prior.classes import class_profile
+from tests.model.known_drive import DELAY, FULL_WORK_JOULES, drive, that_runs_full
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 MODEL = DriveModel(PROFILE)
@@ -159,6 +160,28 @@ def test_work_that_writes_leave_is_drawn_while_the_drive_rests() -> None:
     phases = [Phase(seconds, write=True, bytes_per_second=rate * size), Phase(400, write=False)]
     told = follow(Predictor(PROFILE), columns, phases).energy_joules
     assert joules == pytest.approx(told.value, rel=0.05)
+
+
+@pytest.mark.parametrize("reads", [0, 20, 20000])
+def test_a_cache_that_ran_full_is_emptied_at_once_and_beside_reads(reads: int) -> None:
+    model = DriveModel(that_runs_full(drive()))
+    states = States.fresh(1)
+    for _ in range(100):
+        model.step(amounts(writes=8000, size=131072, in_flight=1.0), states)
+    load = amounts(reads=reads, in_flight=reads * 5e-5)
+    watts = [model.step(load, states) for _ in range(400)]
+    assert watts[0].background[0] > 0.4, "more than a tenth of the time, and no wait"
+    assert watts[-1].background[0] == 0.0
+    assert sum(one.background[0] for one in watts) == pytest.approx(FULL_WORK_JOULES, rel=0.02)
+
+
+def test_work_that_fills_no_cache_waits_for_a_rest() -> None:
+    model = DriveModel(that_runs_full(drive()))
+    states = States.fresh(1)
+    model.step(amounts(writes=8000, size=131072, in_flight=1.0), states)
+    rest = [model.step(amounts(), states).background[0] for _ in range(20)]
+    assert not any(rest[: int(DELAY) - 1])
+    assert sum(rest) == pytest.approx(8000 * 131072 * 4e-10, rel=0.02)
 
 
 @pytest.mark.parametrize(("rotates", "nvme"), [(True, False), (False, True), (False, False)])

@@ -66,6 +66,22 @@ def idle_behaviour(share: float = 1.0) -> IdleBehaviour:
     )
 
 
+FULL_WORK_JOULES = 3.0 * 4e-10 * CACHE
+DELAY = 5.0
+
+
+def that_runs_full(profile: DeviceProfile) -> DeviceProfile:
+    """The drive with work that waits, and thrice as much at once where the cache ran full."""
+    state = profile.write_state
+    assert state is not None
+    known = {
+        "full_work_joules": number(FULL_WORK_JOULES),
+        "background_delay_seconds": number(DELAY),
+        "random_factor": number(1.0),
+    }
+    return profile.model_copy(update={"write_state": state.model_copy(update=known)})
+
+
 def drive(sd: float = 0.0) -> DeviceProfile:
     """The drive; `sd` is how unsure everything about its writes is."""
     known = load_shipped_profile("samsung-980-pro-1tb")

@@ -70,6 +70,32 @@ def test_cache_rate_and_background_work_are_measured_evidence() -> None:
     assert after_random * work.watts_above_idle.value == pytest.approx(6e-10, rel=1e-4)
 
 
+def test_joules_and_watts_say_better_how_long_the_work_lasts_than_its_end() -> None:
+    told = found(
+        slc_cache={
+            "cache_bytes": (2e10, 1.9e10, 2.1e10),
+            "write_slow_bytes_per_second": (4e8, 3.9e8, 4.1e8),
+            "full_work_joules": (30.0, 29.0, 31.0),
+        },
+        background={
+            "background_seconds_per_byte": (1e-11, 0.0, 4e-10),
+            "background_joules_per_byte": (6e-10, 5e-10, 7e-10),
+            "background_watts": (2.0, 1.9, 2.1),
+        },
+    )
+    recipe = generic_recipe("made-up", "Made Up")
+    state = fit_write_state(
+        None, recipe.model_copy(update={"write_state": characterised_writes(told)})
+    )
+    assert state is not None
+    assert state.random_factor is not None
+    after_random = state.background[0].seconds_per_byte.value * state.random_factor.value
+    assert after_random == pytest.approx(3e-10, rel=0.05)
+    assert state.full_work_joules is not None
+    assert state.full_work_joules.value == 30.0
+    assert state.full_work_joules.evidence is Evidence.MEASURED
+
+
 def test_a_drive_that_does_nothing_after_writes_has_no_background_work() -> None:
     told = found(
         slc_cache={

@@ -11,7 +11,14 @@ from iojoule.datasets.errors import InputError
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 from tests.errors import having
-from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
+from tests.model.known_drive import (
+    CACHE,
+    FULL_WORK_JOULES,
+    RATE,
+    SECONDS_PER_BYTE,
+    drive,
+    that_runs_full,
+)
 
 PREDICTOR = Predictor(drive())
 WRITES = {"pattern": "random", "request_bytes": 1 << 20, "queue_depth": 32}
@@ -74,6 +81,28 @@ def test_background_work_takes_what_was_owed() -> None:
         owed.bytes_written.value * RANDOM_FACTOR * SECONDS_PER_BYTE
     )
     assert done.background_seconds.value == pytest.approx(0.0)
+
+
+def test_a_cache_that_ran_full_is_emptied_at_once_and_takes_what_was_seen() -> None:
+    predictor = Predictor(that_runs_full(drive()))
+    power = predictor.profile.device_power
+    assert power is not None
+    idle = power.idle_watts[0].value
+
+    def after(written: float) -> tuple[float, float]:
+        """Watts above idle in the first second after, and joules above idle until it is done."""
+        phases = [Phase(written, write=True), Phase(200.0, write=False)]
+        story = follow(predictor, WRITES, phases)
+        rest = story.watts[int(written) :] - idle
+        assert story.background_energy_joules.value == 0.0
+        return float(rest[0]), float(rest.sum())
+
+    full, joules = after(200.0)
+    assert full == pytest.approx(2.0, rel=0.01)
+    assert joules == pytest.approx(FULL_WORK_JOULES, rel=0.01)
+    short, joules = after(10.0)
+    assert short == pytest.approx(0.0, abs=0.01), "it waits"
+    assert joules < 0.2 * FULL_WORK_JOULES
 
 
 def test_collecting_beside_sequential_writes_empties_the_cache_and_full_speed_returns() -> None:

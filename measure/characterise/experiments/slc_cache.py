@@ -112,13 +112,17 @@ class Housekeeping:
     Attributes:
         joules: Above idle, until all is quiet.
         joules_error: Standard error: that of the idle power over the duration.
+        watts: Above idle while it works: the mean of the bins, each weighed by its own energy.
         seconds: Until the last work ends; 0 = none was seen.
+        at_once: Whether some went on where the writes ended.
         deferred_seconds: Until work begins that followed a rest; None = none did.
     """
 
     joules: float
     joules_error: float
+    watts: float
     seconds: float
+    at_once: bool
     deferred_seconds: float | None
     deferred_work_seconds: float | None
     step_seconds: float
@@ -144,14 +148,17 @@ def housekeeping(
     stretches = _stretches(works, lasting)
     working = [(begin, end) for begin, end, busy in stretches if busy]
     if not working:
-        return Housekeeping(0.0, idle_error * step, 0.0, None, None, step)
+        return Housekeeping(0.0, idle_error * step, 0.0, 0.0, False, None, None, step)
     until = working[-1][1]
-    spent = float(((watts[:until] - idle_watts) * step).sum())
+    above = watts[:until] - idle_watts
+    spent = float((above * step).sum())
     deferred = next(((begin, end) for begin, end in working if begin >= lasting), None)
     return Housekeeping(
         joules=max(spent, 0.0),
         joules_error=idle_error * until * step + step * idle_watts * 0.05,
+        watts=float((above**2).sum() / above.sum()) if spent > 0 else 0.0,
         seconds=until * step,
+        at_once=working[0][0] < lasting,
         deferred_seconds=deferred[0] * step if deferred else None,
         deferred_work_seconds=(until - deferred[0]) * step if deferred else None,
         step_seconds=step,
@@ -214,6 +221,7 @@ _SIZE = (
 _POWER = "bytes written when the watts change: before the rate falls the write buffer still fills"
 _RATE = "mean rate on this side of the change, batch means"
 _FOLD = "watts above idle after the last write, at 95 % of the energy of the work seen"
+_FULL = "energy above idle after the last write that ran the cache full, until all is quiet"
 _SKIP_BINS = 2
 """The first bins fill the write buffer, the last one is cut."""
 
@@ -272,6 +280,7 @@ class SlcCache:
                 first.after, first.after_error, "bytes/s", _RATE, least=0.0
             ),
             **_fold(evidence),
+            "full_work_joules": _full_work(evidence),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
@@ -343,10 +352,10 @@ def after_writes(evidence: Evidence, row: Row) -> tuple[NDArray[np.float64], NDA
     return seconds[last + 1 :] - seconds[last], watts[last + 1 :]
 
 
-def _fold(evidence: Evidence) -> Estimates:
+def _works_after_filling(evidence: Evidence) -> list[tuple[Housekeeping, bool]]:
+    """Work after each fill, and whether all was quiet at its end; none without a fast meter."""
     idle = evidence.row("idle")
-    found_work = []
-    unit = "s"
+    works = []
     for row, after in zip(evidence.named("fill "), evidence.named("after "), strict=False):
         watts = np.asarray(evidence.series.get(f"{row.label} watts", ()))
         seconds = np.asarray(evidence.series.get(f"{row.label} seconds", ()))
@@ -357,14 +366,36 @@ def _fold(evidence: Evidence) -> Estimates:
         work = housekeeping(
             since[rest], watts[rest], idle["power_watts"], idle["power_error_watts"]
         )
-        found_work.append((work, after.get("quiet") == 1.0))
-    if not found_work:
+        works.append((work, after.get("quiet") == 1.0))
+    return works
+
+
+def _full_work(evidence: Evidence) -> Estimate:
+    """Joules of the work that went on at once after the cache ran full."""
+    works = _works_after_filling(evidence)
+    if not works:
+        return missing("no power meter that is fast enough to see it", "J", _FULL)
+    joules = [work.joules for work, _ in works]
+    if not all(quiet for _, quiet in works):
+        return missing("idle power was not back in time", "J", _FULL, low=min(joules))
+    if not all(work.at_once for work, _ in works):
+        return missing("no work went on after the last write", "J", _FULL)
+    # the bin in which the writes ended counts for neither
+    error = max(work.joules_error + work.step_seconds * work.watts for work, _ in works)
+    low, high = max(min(joules) - error, 0.0), max(joules) + error
+    return between(float(np.mean(joules)), low, high, "J", _FULL)
+
+
+def _fold(evidence: Evidence) -> Estimates:
+    unit = "s"
+    works_after = _works_after_filling(evidence)
+    if not works_after:
         reason = "no power meter that is fast enough to see it"
         return {
             name: missing(reason, unit, _FOLD) for name in ("fold_seconds", "fold_delay_seconds")
         }
-    works = [work for work, _ in found_work]
-    if not all(quiet for _, quiet in found_work):
+    works = [work for work, _ in works_after]
+    if not all(quiet for _, quiet in works_after):
         lowest = min(work.seconds for work in works)
         reason = "idle power was not back within the longest wait"
         return {"fold_seconds": missing(reason, unit, _FOLD, low=lowest)}
@@ -372,7 +403,7 @@ def _fold(evidence: Evidence) -> Estimates:
     delays = [work.deferred_seconds for work in works if work.deferred_seconds is not None]
     lengths = [work.deferred_work_seconds for work in works if work.deferred_work_seconds]
     if not delays or not lengths:
-        reason = "no work began after a rest; what followed the writes at once is in `background`"
+        reason = "no work began after a rest; `full_work_joules` has what went on at once"
         return {
             name: missing(reason, unit, _FOLD) for name in ("fold_seconds", "fold_delay_seconds")
         }
@@ -388,6 +419,7 @@ _SHARES = {ScaleName.QUICK: (1 / 18, 1 / 6), ScaleName.FULL: (1 / 36, 1 / 18, 1 
 """Of the area: bursts of growing size."""
 _ENERGY = "slope of the energy above idle after the last write over the bytes written"
 _BEGIN = "from the last write to watts above idle that begin after a rest"
+_WATTS = "watts above idle while it works, each moment weighed by its energy"
 _TIME = "slope of the time until idle power is back over the bytes written"
 
 
@@ -446,6 +478,7 @@ class Background:
                 time.start, time.start_error, "s", "the same line at no bytes", least=0.0
             ),
             "background_delay_seconds": _delay([work for _, work in works]),
+            "background_watts": _working_watts([work for _, work in works]),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
@@ -469,6 +502,16 @@ def _delay(works: list[Housekeeping]) -> Estimate:
     if not delays:
         return missing("no work began after a rest", "s", _BEGIN)
     return _span(delays, 2 * max(work.step_seconds for work in works))
+
+
+def _working_watts(works: list[Housekeeping]) -> Estimate:
+    """Watts above idle while the drive works; the longest work says it best."""
+    best = max(works, key=lambda work: work.joules)
+    if not best.joules:
+        return missing("no work was seen", "W", _WATTS)
+    seen = [work.watts for work in works if work.joules]
+    share = best.joules_error / best.joules
+    return between(best.watts, min(seen) * (1.0 - share), max(seen) * (1.0 + share), "W", _WATTS)
 
 
 def _works(evidence: Evidence) -> list[tuple[float, Housekeeping]] | str:

@@ -54,6 +54,15 @@ def test_the_cache_and_its_folding_are_found() -> None:
     assert holds(found["fold_delay_seconds"], 1.0)
     assert holds(found["fold_seconds"], 4.0)
     assert found["write_slow_bytes_per_second"].value == pytest.approx(100)
+    assert found["full_work_joules"].value is None, "it began after a rest"
+
+
+def test_what_a_full_cache_leaves_goes_on_at_once() -> None:
+    fill, series = burst("fill 0", 30, 30, 0, 40)
+    rows = (IDLE, fill, row("after 0", quiet=1.0))
+    found = SlcCache().answer(Evidence(rows=rows, series=series))
+    assert holds(found["full_work_joules"], 2.0 * 40 * STEP)
+    assert found["fold_seconds"].value is None
 
 
 def test_a_drive_without_a_cache_gets_a_bound_and_no_number() -> None:
@@ -84,6 +93,7 @@ def test_background_work_grows_with_the_bytes() -> None:
     assert found["background_joules_per_byte"].value == pytest.approx(0.4 / 20, rel=0.05)
     assert found["background_seconds_per_byte"].value == pytest.approx(0.2 / 20, rel=0.05)
     assert holds(found["background_seconds_at_once"], 1.0)
+    assert holds(found["background_watts"], 2.0)
 
 
 def test_idle_power_wake_and_a_state_that_does_not_hold() -> None:

@@ -33,6 +33,8 @@ def test_deferred_work_is_found(
     seconds, level = watts(flush, rest, work, extra, noise)
     found = housekeeping(seconds, level, IDLE, 0.001)
     assert found.deferred_seconds == pytest.approx(flush + rest, abs=1.5 * STEP)
+    assert found.at_once == (flush > 0)
+    assert found.watts == pytest.approx(extra, abs=0.1)
     assert found.deferred_work_seconds == pytest.approx(work, abs=1.5 * STEP)
     assert found.seconds == pytest.approx(flush + rest + work, abs=2.5 * STEP)
     true = extra * STEP * (round(flush / STEP) + round(work / STEP))
@@ -56,6 +58,8 @@ def test_work_that_follows_at_once_is_not_deferred() -> None:
     found = housekeeping(seconds, level, IDLE, 0.001)
     assert found.seconds == pytest.approx(1.0)
     assert found.deferred_seconds is None
+    assert found.at_once
+    assert found.watts == pytest.approx(2.0)
 
 
 @given(start=st.floats(-5, 5), slope=st.floats(-3, 3))
