@@ -246,6 +246,7 @@ class Observations(Section):
     """What was observed, gross; what is net of idle is derived.
 
     Mixed runs also carry the performance fields per direction, prefixed `read_` and `write_`.
+    `host_bytes_written` is of the whole run, ramp included: what background energy is owed to.
     `operations_per_joule` is I/O per joule of drive and CPU together, for sources that state
     neither rate nor watts; nothing is fitted to it, predictions are compared with it.
     """
@@ -281,6 +282,7 @@ class Observations(Section):
     idle_power_watts: NonNegative | None = None
     background_energy_joules: NonNegative | None = None
     background_seconds: NonNegative | None = None
+    host_bytes_written: NonNegative | None = None
     nand_bytes_written: NonNegative | None = None
     write_amplification: NonNegative | None = None
     operations_per_joule: NonNegative | None = None

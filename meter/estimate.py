@@ -234,8 +234,6 @@ class DriveModel:
         )
         self._delay = delay_seconds(profile)
         self._times: dict[str, Floats] = {}
-        known = profile.write_state
-        self._owed_most = known.transition_bytes.value if known is not None else 0.0
 
     def step(self, amounts: Amounts, states: States) -> Estimate:
         """Estimate one interval and carry the states on, in place."""
@@ -314,7 +312,9 @@ class DriveModel:
         serving = replace(evaluated[0], **parts)
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) * np.sqrt(both.prod(axis=0))
         states.cache_bytes += amounts.write_bytes
-        states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
+        states.owed_bytes[:] = np.minimum(
+            states.owed_bytes + amounts.write_bytes, self._state.owed_most
+        )
         states.ran_full[self._state.ran_full(states.cache_bytes)] = 1.0
         quiet = (1.0 - serving.busy) * step
         rate = (amounts.read_commands + amounts.write_commands) / step

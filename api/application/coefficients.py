@@ -82,6 +82,10 @@ def coefficients(profile: DeviceProfile) -> dict[str, Coefficient]:
     if profile.write_state is not None:
         background = profile.write_state.background_joules_per_byte
         found["background_byte_joules"] = Coefficient.of(background, "J")
+    elif profile.work_after_writes is not None:
+        work = profile.work_after_writes.joules_per_byte
+        linear = work.model_copy(update={"sd": work.value * work.sd})
+        found["background_byte_joules"] = Coefficient.of(linear, "J")
     return found
 
 

@@ -61,6 +61,7 @@ from iojoule.datasets.profile.drive import (
     StateTransition,
     Surface,
     Tail,
+    WorkAfterWrites,
     WriteCache,
     WriteState,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "SystemPower",
     "Tail",
     "ValidFor",
+    "WorkAfterWrites",
     "WriteCache",
     "WriteState",
     "fitted_by_another",

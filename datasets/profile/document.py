@@ -34,6 +34,7 @@ from iojoule.datasets.profile.drive import (
     Simulated,
     StateResidual,
     Surface,
+    WorkAfterWrites,
     WriteState,
 )
 from iojoule.datasets.profile.host import (
@@ -204,7 +205,8 @@ class DeviceProfile(Section):
     in log units); None: unknown. `other_conditions` names those of a question that are known to
     differ from what was measured (`model.evaluate.validity`): no answer is then better than
     extrapolated. `between_sessions_relative_sd` is how far another session of the measured drive
-    and host lies from the answers; None: the prior counts.
+    and host lies from the answers; None: the prior counts. `work_after_writes` stands for the
+    write state of a drive whose cache was not looked at.
     """
 
     schema_version: int
@@ -229,6 +231,7 @@ class DeviceProfile(Section):
     mixed: list[MixedEffect]
     device_power: DevicePower | None
     write_state: WriteState | None
+    work_after_writes: WorkAfterWrites | None = None
     host_power: HostPower | None
     system_power: SystemPower | None
     assessment: Assessment | None = None

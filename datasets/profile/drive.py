@@ -99,6 +99,18 @@ class BackgroundWork(Section):
     watts_above_idle: Parameter
 
 
+class WorkAfterWrites(Section):
+    """What runs left behind at PS0, seen while idle power came back, so what began at once.
+
+    `most_joules` is what any run left at the most. The sd of `joules_per_byte`, of all that the
+    host wrote, is in log units.
+    """
+
+    joules_per_byte: Parameter
+    watts_above_idle: Parameter
+    most_joules: Parameter
+
+
 class LongWrites(Section):
     """Random writes past the full cache, as a series showed them (`model.evaluate.device_state`).
 

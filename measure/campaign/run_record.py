@@ -102,6 +102,7 @@ class RunObservation:
     smart_after: Smart | None = None
     state_held: bool | None = None
     write_cache_enabled: bool | None = None
+    bytes_written: int = 0
     _sectors_before: int = 0
 
     @property
@@ -144,7 +145,8 @@ class RunObservation:
     def look_after(self) -> None:
         """Look again, and whether power state and limit are still those that were set."""
         self.smart_after = self._smart()
-        self.state.bytes_written += self._written()
+        self.bytes_written = self._written()
+        self.state.bytes_written += self.bytes_written
         if self.rig.controller is None:
             return
         chosen = self.run.point.configuration
@@ -539,6 +541,7 @@ def _background(watched: RunObservation, baseline: IdleBaseline) -> dict[str, fl
     return {
         "background_energy_joules": background.energy_joules,
         "background_seconds": background.seconds,
+        "host_bytes_written": float(watched.bytes_written),
     }
 
 

@@ -246,12 +246,16 @@ def _idle(profile: DeviceProfile, frame: Frame) -> Band:
 
 
 def _background(state: DeviceState, frame: Frame) -> dict[str, Band]:
-    if state.known is None:
+    if state.known is not None:
+        parameter = state.known.background_joules_per_byte
+    elif state.seen_work is not None:
+        parameter = state.seen_work.joules_per_byte
+    else:
         unknown = _unknown(len(frame))
         return {"background_seconds": unknown, "background_energy_joules": unknown}
     written = np.where(np.isnan(frame.burst_bytes), frame.bytes_written, frame.burst_bytes)
     written = written * (1.0 - frame.read_fraction)
-    code = _code(state.known.background_joules_per_byte, len(frame))
+    code = _code(parameter, len(frame))
     seconds, log_sd = state.background_seconds(frame, written)
     joules, joules_sd = state.joules_per_byte(frame)
     more = np.where(state.ran_full(written), state.full_work, 1.0)

@@ -263,6 +263,7 @@ class DeviceState:
     def __init__(self, profile: DeviceProfile) -> None:
         self.known = profile.write_state
         self._capacity = profile.capacity_bytes
+        self.seen_work = profile.work_after_writes
         works = self.known.background if self.known is not None else []
         rows = 1 + max((work.power_state for work in works), default=-1)
         self._seconds = np.full((max(rows, 1), 2), np.nan)
@@ -270,6 +271,11 @@ class DeviceState:
         for work in works:
             self._seconds[work.power_state] = work.seconds_per_byte.value, work.seconds_per_byte.sd
             self._watts[work.power_state] = work.watts_above_idle.value, work.watts_above_idle.sd
+        if self.known is None and self.seen_work is not None:
+            joules, watts = self.seen_work.joules_per_byte, self.seen_work.watts_above_idle
+            log_sd = float(np.hypot(joules.sd, watts.sd / watts.value))
+            self._seconds[0] = joules.value / watts.value, log_sd
+            self._watts[0] = watts.value, watts.sd
 
     def cache_share(self, fill: Floats) -> Floats:
         """Size of the cache over that of an empty drive, by fill; 1 where the fill is unknown.
@@ -348,16 +354,32 @@ class DeviceState:
         From time and watts in the state that the drive is in afterwards; where a profile has no
         background work by power state, the one figure of PS0.
         """
-        if self.known is None:
-            return np.zeros(len(frame)), np.zeros(len(frame))
         seconds, log_sd = self.seconds_per_byte(frame)
         watts, watts_sd = self.background_watts(frame)
-        joules = self.known.background_joules_per_byte
         value = seconds * watts
         with np.errstate(invalid="ignore"):
             sd = value * np.hypot(log_sd, watts_sd / watts)
         unknown = np.isnan(value)
-        return np.where(unknown, joules.value, value), np.where(unknown, joules.sd, sd)
+        at_first, at_first_sd = self._first_joules()
+        return np.where(unknown, at_first, value), np.where(unknown, at_first_sd, sd)
+
+    def _first_joules(self) -> tuple[float, float]:
+        """J a written byte at PS0, and its sd; 0 where nobody saw any work."""
+        if self.known is not None:
+            joules = self.known.background_joules_per_byte
+            return joules.value, joules.sd
+        if self.seen_work is None:
+            return 0.0, 0.0
+        joules = self.seen_work.joules_per_byte
+        return joules.value, joules.value * joules.sd
+
+    @property
+    def owed_most(self) -> float:
+        """Written bytes that leave work behind at the most; 0 where nobody saw any."""
+        if self.known is not None:
+            return self.known.transition_bytes.value
+        work = self.seen_work
+        return 0.0 if work is None else work.most_joules.value / work.joules_per_byte.value
 
     def background_seconds(self, frame: Frame, written: Floats) -> tuple[Floats, Floats]:
         """Seconds of background work after `written` bytes, and their log sd.
@@ -368,18 +390,20 @@ class DeviceState:
         though it had collected on the way (000 5.1.2).
         """
         seconds, log_sd = self.seconds_per_byte(frame)
-        if self.known is None:
+        if self.known is None and self.seen_work is None:
             return seconds, log_sd
-        return seconds * np.minimum(written, self.known.transition_bytes.value), log_sd
+        return seconds * np.minimum(written, self.owed_most), log_sd
 
     def ran_full(self, held: Floats) -> NDArray[np.bool_]:
         """Whether so many bytes ran the cache full, and left work that begins at once.
 
-        False where no run showed such work (`full_work_joules`).
+        False where no run showed such work (`full_work_joules`); always where all work that was
+        seen did so (`WorkAfterWrites`).
         """
         known = self.known
         if known is None or known.full_work_joules is None:
-            return np.zeros(held.shape, dtype=bool)
+            at_once = known is None and self.seen_work is not None
+            return np.full(held.shape, at_once) & (held > 0)
         return np.asarray(held >= known.cached_bytes.value)
 
     @property

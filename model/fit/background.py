@@ -5,6 +5,7 @@ Fitting what the drive does in gaps: when it settles, what waking costs, what AP
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,9 @@ from iojoule.datasets.profile import (
     IdleBehaviour,
     Parameter,
     StateTransition,
+    WorkAfterWrites,
 )
+from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Pattern
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.fit.export import rounded
@@ -205,6 +208,50 @@ def _seen_watts(stated: WriteStateRecipe, state: int) -> tuple[float, float, str
     mean = float(np.average(watts, weights=seconds))
     spread = float(np.sqrt(np.average((watts - mean) ** 2, weights=seconds)))
     return mean, max(spread, ONE_RUN_SD * mean), "; ".join(run.source for run in seen)
+
+
+LEAST_RUNS = 3
+"""Fewer runs do not tell what writes leave behind."""
+
+
+def work_after_writes(measurements: Sequence[Measurement]) -> WorkAfterWrites | None:
+    """What writes at PS0 left behind, where a meter watched each run until idle power was back.
+
+    Joules for a byte are those of all runs over all their bytes, watts likewise over the time until
+    idle was back: what one run does not do, as its work waits, the next may do for it. None with
+    fewer than `LEAST_RUNS` or where none left anything.
+    """
+    seen = [
+        (left.host_bytes_written, left.background_energy_joules, left.background_seconds)
+        for run in measurements
+        if not run.configuration.power_state
+        for left in [run.observations]
+        if left.host_bytes_written and left.background_energy_joules is not None
+    ]
+    if len(seen) < LEAST_RUNS:
+        return None
+    written, joules, seconds = np.array(seen, dtype=float).T
+    if not joules.any():
+        return None
+    byte = float(joules.sum() / written.sum())
+    # standard error of a ratio of sums (Cochran, Sampling Techniques, 1977, 6.3)
+    spread = np.sqrt(len(seen) / (len(seen) - 1.0) * ((joules - byte * written) ** 2).sum())
+    watts, most = float(joules.sum() / seconds[joules > 0].sum()), float(joules.max())
+    source = f"background energy of {len(seen)} runs"
+    return WorkAfterWrites(
+        joules_per_byte=number(
+            "joules_per_byte",
+            byte,
+            float(spread / joules.sum()),
+            "J/B, sd of its log",
+            source,
+            Evidence.MEASURED,
+        ),
+        watts_above_idle=number(
+            "watts_above_idle", watts, ONE_RUN_SD * watts, "W", source, Evidence.MEASURED
+        ),
+        most_joules=number("most_joules", most, ONE_RUN_SD * most, "J", source, Evidence.MEASURED),
+    )
 
 
 def random_factor(stated: WriteStateRecipe, recipe: Recipe) -> Parameter:

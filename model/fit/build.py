@@ -33,7 +33,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.performance import PerformanceModel
-from iojoule.model.fit.background import fit_idle, measured_settle
+from iojoule.model.fit.background import fit_idle, measured_settle, work_after_writes
 from iojoule.model.fit.backtest import assess
 from iojoule.model.fit.export import rounded
 from iojoule.model.fit.generic_recipe import (
@@ -267,6 +267,7 @@ def _fit_profile(
         ],
         device_power=None,  # once the effects of power states are known
         write_state=state,
+        work_after_writes=work_after_writes(measurements) if state is None else None,
         host_power=host_power,
         system_power=system_power,
         idle=fit_idle(recipe),

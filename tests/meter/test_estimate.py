@@ -15,7 +15,16 @@ from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, follow
 from iojoule.model.prior.classes import class_profile
-from tests.model.known_drive import DELAY, FULL_WORK_JOULES, drive, that_runs_full
+from tests.model.known_drive import (
+    DELAY,
+    FULL_WORK_JOULES,
+    SEEN_JOULES_PER_BYTE,
+    SEEN_MOST_JOULES,
+    SEEN_WATTS,
+    drive,
+    that_runs_full,
+    whose_cache_is_not_known,
+)
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 MODEL = DriveModel(PROFILE)
@@ -173,6 +182,19 @@ def test_a_cache_that_ran_full_is_emptied_at_once_and_beside_reads(reads: int) -
     assert watts[0].background[0] > 0.4, "more than a tenth of the time, and no wait"
     assert watts[-1].background[0] == 0.0
     assert sum(one.background[0] for one in watts) == pytest.approx(FULL_WORK_JOULES, rel=0.02)
+
+
+@pytest.mark.parametrize("seconds", [10, 100])
+def test_what_runs_left_behind_is_drawn_after_writes_at_once(seconds: int) -> None:
+    model = DriveModel(whose_cache_is_not_known(drive()))
+    states = States.fresh(1)
+    load = amounts(writes=8000, size=131072, in_flight=64.0)
+    for _ in range(seconds):  # it leaves the drive no rest
+        model.step(replace(load, in_use_seconds=np.ones(1)), states)
+    rest = [model.step(amounts(), states).background[0] for _ in range(100)]
+    owed = min(seconds * 8000 * 131072 * SEEN_JOULES_PER_BYTE, SEEN_MOST_JOULES)
+    assert sum(rest) == pytest.approx(owed, rel=0.02)
+    assert rest[0] == pytest.approx(min(owed, SEEN_WATTS), rel=0.02)
 
 
 def test_work_that_fills_no_cache_waits_for_a_rest() -> None:

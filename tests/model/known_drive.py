@@ -8,6 +8,7 @@ from iojoule.datasets.profile import (
     IdleBehaviour,
     Parameter,
     StateTransition,
+    WorkAfterWrites,
     WriteCache,
     WriteState,
     load_shipped_profile,
@@ -80,6 +81,19 @@ def that_runs_full(profile: DeviceProfile) -> DeviceProfile:
         "random_factor": number(1.0),
     }
     return profile.model_copy(update={"write_state": state.model_copy(update=known)})
+
+
+SEEN_JOULES_PER_BYTE, SEEN_WATTS, SEEN_MOST_JOULES = 5e-10, 1.5, 30.0
+
+
+def whose_cache_is_not_known(profile: DeviceProfile) -> DeviceProfile:
+    """The drive as runs alone know it: what they left behind."""
+    seen = WorkAfterWrites(
+        joules_per_byte=number(SEEN_JOULES_PER_BYTE, 0.1),
+        watts_above_idle=number(SEEN_WATTS, 0.1),
+        most_joules=number(SEEN_MOST_JOULES, 3.0),
+    )
+    return profile.model_copy(update={"write_state": None, "work_after_writes": seen})
 
 
 def drive(sd: float = 0.0) -> DeviceProfile:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.characteristics import Characteristics, parse_characteristics
+from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fit.background import fit_idle, measured_settle
+from iojoule.model.fit.background import fit_idle, measured_settle, work_after_writes
 from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
 from iojoule.model.fit.write_state import fit_write_state
 from iojoule.model.recipe import generic_recipe
@@ -145,6 +146,49 @@ def test_a_settle_time_too_short_to_be_seen_is_within_its_bound() -> None:
     assert gaps is not None
     assert gaps.settle_joules is not None
     assert gaps.settle_joules.value == pytest.approx(3.5e-4)
+
+
+def left_behind(*runs: tuple[float, float, float]) -> list[Measurement]:
+    """Writes of so many bytes, J and seconds until idle was back."""
+    return [
+        from_row(
+            {
+                "operation": "write",
+                "pattern": "random",
+                "request_bytes": 4096,
+                "queue_depth": 1,
+                "host_bytes_written": written,
+                "background_energy_joules": joules,
+                "background_seconds": seconds,
+            },
+            where="here",
+        )
+        for written, joules, seconds in runs
+    ]
+
+
+def test_what_runs_left_behind_is_joules_for_a_byte_at_once_and_at_most_what_was_seen() -> None:
+    work = work_after_writes(left_behind((1e9, 2.0, 1.0), (2e9, 4.0, 2.0), (3e9, 6.0, 3.0)))
+    assert work is not None
+    assert work.joules_per_byte.value == pytest.approx(2e-9)
+    assert work.joules_per_byte.sd == pytest.approx(0.0, abs=1e-6)
+    assert work.watts_above_idle.value == pytest.approx(2.0)
+    assert work.most_joules.value == 6.0
+    assert work.joules_per_byte.evidence is Evidence.MEASURED
+
+
+def test_runs_that_disagree_make_it_unsure() -> None:
+    work = work_after_writes(left_behind((1e9, 0.0, 1.0), (1e9, 4.0, 2.0), (1e9, 8.0, 4.0)))
+    assert work is not None
+    assert work.joules_per_byte.value == pytest.approx(4e-9)
+    assert work.joules_per_byte.sd > 0.3
+
+
+@pytest.mark.parametrize("runs", [[], [(1e9, 2.0, 1.0)] * 2, [(1e9, 0.0, 1.0)] * 5])
+def test_too_few_runs_or_none_that_left_anything_say_nothing(
+    runs: list[tuple[float, float, float]],
+) -> None:
+    assert work_after_writes(left_behind(*runs)) is None
 
 
 def test_nothing_found_says_nothing() -> None:
