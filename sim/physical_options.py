@@ -134,7 +134,7 @@ class Arrivals(StrEnum):
 class Options(BaseModel):
     """Base of every group of options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class NandOptions(Options):

@@ -49,7 +49,7 @@ class Result(BaseModel):
     out with the fields, and ignored when a written result is read again.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
     derived: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")

@@ -59,6 +59,11 @@ class Resources:
 
         return open_pool(self.jobs or default, dask=self.dask)
 
+    @property
+    def stores(self) -> bool:
+        """Whether results are stored: in a folder that was named, or for workers elsewhere."""
+        return self.state is not None or self.dask is not None
+
     def folder(self, *request: Any) -> Path | None:
         """Where the results of a request are stored; None: nowhere."""
         if self.state is None and self.dask is not None:
@@ -73,7 +78,7 @@ class Resources:
         """Stores results of these keys; a folder by default is deleted when all are there."""
         from iojoule.sim.workers.checkpoint import Kept
 
-        folder = self.folder(*keys)
+        folder = self.folder(*keys) if self.stores else None
         if folder is None:
             yield None
             return
@@ -214,7 +219,8 @@ class LocalBackend(Backend):
         from iojoule.sim.workers import cores
 
         simulator, options = engine(EngineName(self.engine)), self.options or RunOptions()
-        keys = job_keys(runs.jobs, simulator, options)
+        # a key takes the hash of all sources, which is longer than many a simulation
+        keys = job_keys(runs.jobs, simulator, options) if self.resources.stores else []
         with (
             self.resources.pool(1 if runs.one_configuration else cores()) as pool,
             self.resources.results(ScenarioResult, keys) as kept,

@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from iojoule.datasets.errors import InputError, close_names
-from iojoule.recommender.pareto import non_dominated
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, refuse_errors
 from iojoule.sim.formats.files import (
@@ -155,6 +152,10 @@ def on_front(
     Raises:
         InputError: Nothing is known of the joules.
     """
+    import numpy as np
+
+    from iojoule.recommender.pareto import non_dominated
+
     costs = []
     for job, result in zip(plan.jobs, results, strict=True):
         joules = result.device.energy_joules_total

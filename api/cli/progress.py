@@ -1,21 +1,19 @@
-"""Bars on standard error; nothing is drawn where it is no terminal."""
+"""Bars on standard error; nothing is drawn, nor loaded for it, where it is no terminal."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from iojoule.api.application.local import shares
 from iojoule.api.cli import console
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
     from iojoule.api.application.backend import Watch
     from iojoule.measure.campaign.folder import RunRecord
@@ -25,10 +23,13 @@ if TYPE_CHECKING:
 @contextmanager
 def progress() -> Iterator[Watch | None]:
     """A bar for each stage that the watch is told of."""
-    screen = Console(stderr=True, soft_wrap=True)  # notes beside the bar are not wrapped
-    if not screen.is_terminal:
+    if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True, soft_wrap=True)  # notes beside the bar are not wrapped
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -62,6 +63,9 @@ class CampaignProgress:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -143,11 +143,11 @@ void bind_device_result(nb::module_& module) {
   FIELD(memory_bytes);
   FIELD(queues);
   FIELD(physical);
+  FIELD(chip_exec_ns);
+  FIELD(chip_transfer_ns);
+  FIELD(die_busy_ns);
+  FIELD(channel_busy_ns);
 #undef FIELD
-  bind_array(bound, "chip_exec_ns", &DeviceResult::chip_exec_ns);
-  bind_array(bound, "chip_transfer_ns", &DeviceResult::chip_transfer_ns);
-  bind_array(bound, "die_busy_ns", &DeviceResult::die_busy_ns);
-  bind_array(bound, "channel_busy_ns", &DeviceResult::channel_busy_ns);
   bind_pair(bound, "link_busy_ns", &DeviceResult::link_busy_ns);
 }
 

@@ -242,7 +242,7 @@ def device_result(told: _core.DeviceResult, device: DeviceConfig) -> DeviceResul
             user=origin.user, gc=origin.gc, mapping=origin.mapping
         )
     for name in ("chip_exec_ns", "chip_transfer_ns", "die_busy_ns", "channel_busy_ns"):
-        values[name] = tuple(getattr(told, name).tolist())
+        values[name] = tuple(getattr(told, name))
     values["map_writes"] = told.map_writes_queued
     values["link_busy_to_device_ns"], values["link_busy_to_host_ns"] = told.link_busy_ns
     values["queues"] = tuple(

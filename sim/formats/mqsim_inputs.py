@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
@@ -171,7 +171,7 @@ def _device_text(
 
 def write_tag(name: str, text: str, depth: int) -> str:
     """One line of XML in ASCII."""
-    said = escape(text).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    said = escape(text, quote=False).encode("ascii", "xmlcharrefreplace").decode("ascii")
     return "\t" * depth + f"<{name}>{said}</{name}>"
 
 

@@ -12,11 +12,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
-from xml.sax.saxutils import escape, quoteattr
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig, HostInterface
@@ -344,7 +344,7 @@ def _us(time_ns: float) -> int:
 def _flow_xml(flow: FlowResult) -> Iterator[tuple[str, str]]:
     seconds = flow.sim_end_ns // SECOND
     bytes_all = flow.bytes_read + flow.bytes_written
-    yield "Name", _ascii(escape(flow.name))
+    yield "Name", _ascii(escape(flow.name, quote=False))
     yield "Request_Count", str(flow.generated)
     yield "Read_Request_Count", str(flow.generated_read)
     yield "Write_Request_Count", str(flow.generated_write)
@@ -456,7 +456,7 @@ def _queue_xml(queue: QueueResult) -> str:
     name = f"{queue.name}@{queue.channel}@{queue.chip}" + (f"@{priority}" if priority else "")
     waited = _us(queue.mean_waiting_ns) if queue.dequeued else NO_WAITING_US
     return (
-        f"<{tag} Name={quoteattr(name)}"
+        f'<{tag} Name="{name}"'
         f' No_Of_Transactions_Enqueued="{queue.enqueued}"'
         f' No_Of_Transactions_Dequeued="{queue.dequeued}"'
         f' Avg_Queue_Length="{queue.mean_length:.6f}" Max_Queue_Length="{queue.max_length}"'

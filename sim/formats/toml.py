@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import tomlkit
 from pydantic import BaseModel
 
 from iojoule.datasets.errors import InputError, SchemaVersionError
@@ -279,6 +278,12 @@ def write_drive_toml(drive: Drive) -> str:
         tables[_PHYSICAL] = _given(values[_PHYSICAL])
     if drive.sources:
         tables["sources"] = dict(drive.sources)
+    return _text(tables)
+
+
+def _text(tables: Mapping[str, Any]) -> str:
+    import tomlkit
+
     return tomlkit.dumps(tables)
 
 
@@ -299,7 +304,7 @@ def write_workload_toml(scenarios: Sequence[Scenario]) -> str:
         tables |= written[0]
     else:
         tables["scenarios"] = written
-    return tomlkit.dumps(tables)
+    return _text(tables)
 
 
 def _written(flow: FlowConfig) -> dict[str, Any]:
