@@ -17,7 +17,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
 from iojoule.model.evaluate import columns as host_settings
-from iojoule.model.evaluate import idle_gaps, sata_link
+from iojoule.model.evaluate import idle_gaps, power_limit, sata_link
 from iojoule.model.evaluate.background_work import Balance, Inflow, balance
 from iojoule.model.evaluate.bands import Codes
 from iojoule.model.evaluate.columns import habits_of
@@ -93,7 +93,8 @@ def build_candidates(
     hosts = _hosts(profile, free, current, workload)
     depths = _axis(free.queue_depth, _depths(profile), current.queue_depth)
     jobs = _axis(free.jobs, ALL_JOBS, current.jobs)
-    known = operational_states(profile)
+    known = [state for state in operational_states(profile) if state not in profile.limit_states]
+    limits = _limits(profile, free, current)
     states = _axis(free.power_state, known, int(current.power_state or 0))
     for state in states:
         if state not in known:
@@ -102,6 +103,7 @@ def build_candidates(
                 f"{profile.model_name}; it has {', '.join(map(str, known))}",
                 field="free.power_state",
             )
+    states = _with_limits(profile, states, limits)
     shape = {
         "engine x completion x polling x scheduler": len(routes),
         "request_bytes": len(sizes),
@@ -135,6 +137,7 @@ def build_candidates(
         table,
         hosts,
         np.array(states, dtype=np.intp),
+        _by_state(profile, limits),
         current,
         used,
         {
@@ -181,7 +184,8 @@ def _check_current(
         settings = host_settings.row_of(current.model_dump())[None, :]
         host_settings.check(settings, profile.host_operation, profile.host.host_id)
         host_settings.check_rest(settings, profile)
-        host_settings.check_limit({"power_limit_watts": [current.power_limit_watts]}, 1)
+        limited = {"power_limit_watts": [current.power_limit_watts]}
+        host_settings.limited_states(profile, limited, np.array([current.power_state or 0]))
     except InputError as error:
         raise InputError(
             error.message.replace("row 1: ", "current.", 1), field=f"current.{error.field}"
@@ -273,6 +277,49 @@ def _axis(choice: tuple[T, ...] | None, everything: Sequence[T], current: T) -> 
     if choice:
         return list(dict.fromkeys(choice))
     return list(dict.fromkeys([*everything, current]))
+
+
+def _limits(profile: DeviceProfile, free: Free, current: Configuration) -> list[float]:
+    """Power limits that candidates may have, W, 0 for none; empty where nobody asks for any.
+
+    Those of `free`, or "all": none and each that was measured.
+    """
+    measured = sorted({one.limit_watts for one in profile.power_limit_effects})
+    if free.power_limit_watts is None:
+        return [] if current.power_limit_watts is None else [current.power_limit_watts]
+    if not free.power_limit_watts and not measured:
+        raise InputError(
+            f"free.power_limit_watts: no limit of {profile.model_name} was measured; list watts, "
+            "or measure some (power_limit_watts in a plan)",
+            field="free.power_limit_watts",
+        )
+    return _axis(free.power_limit_watts, [0.0, *measured], current.power_limit_watts or 0.0)
+
+
+def limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> list[float]:
+    """Power limits that a workload asks about, W, without 0."""
+    free = workload.free or DEFAULT_FREE
+    if free.power_limit_watts == ():
+        asked = [one.limit_watts for one in profile.power_limit_effects]
+    else:
+        asked = list(free.power_limit_watts or ())
+    return sorted({watts for watts in (*asked, workload.current.power_limit_watts) if watts})
+
+
+def _with_limits(
+    profile: DeviceProfile, states: Sequence[int], limits: Sequence[float]
+) -> list[int]:
+    """Power states without a limit, where there may be none, and those that stand for limits."""
+    free_states = list(states) if 0 in limits or not limits else []
+    standing = [power_limit.state_of_limit(profile, watts) for watts in limits if watts]
+    return free_states + (standing if 0 in states else [])
+
+
+def _by_state(profile: DeviceProfile, limits: Sequence[float]) -> Floats:
+    count = 1 + max(operational_states(profile))
+    return np.array(
+        [profile.limit_states.get(state, 0.0 if limits else math.nan) for state in range(count)]
+    )
 
 
 def _sizes(workload: WorkloadProfile, free: Free, current: Configuration) -> list[int]:

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
+from iojoule.model.evaluate import power_limit
 from iojoule.model.evaluate.equal_work import work_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
 from iojoule.recommender import durability, explain, pareto
-from iojoule.recommender.candidates import build_candidates, demand_of
+from iojoule.recommender.candidates import build_candidates, demand_of, limits_of
 from iojoule.recommender.evaluate import (
     DEMAND,
     Evaluated,
@@ -127,6 +128,10 @@ class Recommender:
             InputError: The workload profile asks for something that this drive or its profile
                 does not have; the message names the field and the remedy.
         """
+        limits = limits_of(self.profile, workload)
+        if not set(limits) <= set(self.profile.limit_states.values()):
+            limited = Recommender(power_limit.with_limits(self.profile, limits))
+            return limited.recommend(workload, rows=rows, least_probability=least_probability)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
         searches = [
             self._search(step, candidates) for step in durability.ladder(self.profile, workload)

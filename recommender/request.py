@@ -110,6 +110,7 @@ class Free(Section):
     submission_polling: Choices[Truth] = None
     scheduler: Choices[Scheduler] = None
     power_state: Choices[PowerState] = None
+    power_limit_watts: Choices[NonNegative] = None
     link_power_policy: Choices[LinkPowerPolicy] = None
     standby_timer_seconds: Choices[NonNegative] = None
     cpu_governor: Choices[str] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,8 @@ class Candidates:
             can exist, shape (c, 5); routes and settings as rows of `routes` and `hosts`.
         routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
         hosts: Settings of the host as in `model.evaluate.columns`, shape (h, 8).
-        states: Power states.
+        states: Power states, those that stand for a limit among them.
+        limits: Power limit by power state, W; 0 is none, NaN where nobody asks for any.
         current: The current configuration with every default filled in.
         defaults_used: What was left out, and the default it took.
         excluded: Combinations left out, by reason.
@@ -72,6 +73,7 @@ class Candidates:
     routes: Codes
     hosts: Floats
     states: Codes
+    limits: Floats
     current: Configuration
     defaults_used: dict[str, Any]
     excluded: dict[str, int]
@@ -80,6 +82,12 @@ class Candidates:
     collecting: Floats
     balance: Balance | None
     habits: dict[str, float]
+
+    @property
+    def state_now(self) -> int:
+        """Power state of the current configuration, or that which stands for its limit."""
+        (limited,) = np.nonzero(self.limits == (self.current.power_limit_watts or nan))
+        return int(limited[0]) if len(limited) else int(self.current.power_state or 0)
 
     @property
     def after(self) -> int | None:
@@ -139,7 +147,7 @@ class Candidates:
                 ],
                 dtype=np.intp,
             ),
-            np.array([self.current.power_state or 0]),
+            np.array([self.state_now]),
         )
 
     def _frame(self, combos: Codes, states: Codes) -> Frame:
@@ -157,6 +165,7 @@ class Candidates:
             submission_polling=polling.astype(bool),
             scheduler=scheduler,
             power_state=states,
+            power_limit_watts=self.limits[states],
             collecting=self.collecting[states],
             bytes_written=np.full(rows, written),
             background_state=states if self.after is None else np.full(rows, self.after),
@@ -209,6 +218,7 @@ def configuration_of(frame: Frame, row: int) -> Configuration:
     governor, clock, limit, node, link, timer = frame.host[
         row, [GOVERNOR, FREQUENCY, CSTATE, JOB_NODE, LINK, STANDBY]
     ].tolist()
+    watts = float(frame.power_limit_watts[row])
     return Configuration(
         request_bytes=int(frame.request_bytes[row]),
         queue_depth=int(frame.queue_depth[row]),
@@ -217,7 +227,8 @@ def configuration_of(frame: Frame, row: int) -> Configuration:
         completion=Completion(COMPLETIONS[frame.completion[row]]),
         submission_polling=bool(frame.submission_polling[row]),
         scheduler=Scheduler(SCHEDULERS[frame.scheduler[row]]),
-        power_state=int(frame.power_state[row]),
+        power_state=0 if watts > 0 else int(frame.power_state[row]),
+        power_limit_watts=None if isnan(watts) else watts,
         cpu_governor=None if isnan(governor) else GOVERNORS[int(governor)],
         cpu_frequency_max_hertz=None if isnan(clock) else clock,
         cstate_limit=None if isnan(limit) else int(limit),

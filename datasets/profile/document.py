@@ -29,6 +29,7 @@ from iojoule.datasets.profile.drive import (
     Ladder,
     MixedEffect,
     Parameter,
+    PowerLimitEffect,
     PowerStateEffect,
     Rebuilt,
     Simulated,
@@ -206,7 +207,8 @@ class DeviceProfile(Section):
     differ from what was measured (`model.evaluate.validity`): no answer is then better than
     extrapolated. `between_sessions_relative_sd` is how far another session of the measured drive
     and host lies from the answers; None: the prior counts. `work_after_writes` stands for the
-    write state of a drive whose cache was not looked at.
+    write state of a drive whose cache was not looked at. `limit_states` are power states that stand
+    for a limit in W in one answer (`model.evaluate.power_limit`); no file has them.
     """
 
     schema_version: int
@@ -228,6 +230,8 @@ class DeviceProfile(Section):
     surfaces: list[Surface]
     host: HostPerformance
     power_state_effects: list[PowerStateEffect]
+    power_limit_effects: list[PowerLimitEffect] = Field(default_factory=list)
+    limit_states: dict[int, float] = Field(default_factory=dict, exclude=True)
     mixed: list[MixedEffect]
     device_power: DevicePower | None
     write_state: WriteState | None

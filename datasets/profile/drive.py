@@ -441,6 +441,13 @@ class PowerStateEffect(Section):
     tail_factor: Parameter
 
 
+class PowerLimitEffect(Section):
+    """What a measured power limit (NVMe feature 23h) does at PS0; `effect.power_state` is 0."""
+
+    limit_watts: Annotated[float, Field(gt=0)]
+    effect: PowerStateEffect
+
+
 class MixedEffect(Section):
     """How interleaved reads and writes differ from taking turns.
 

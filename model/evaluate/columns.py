@@ -189,16 +189,35 @@ def background_state(columns: Mapping[str, Any], power_state: Codes) -> Codes:
     return np.where(np.isnan(after), power_state, np.nan_to_num(after)).astype(np.intp)
 
 
-def check_limit(columns: Mapping[str, Any], rows: int) -> None:
-    """No profile knows what a drive does under a power limit: only 0 (none) is answered."""
-    limit = optional_numbers("power_limit_watts", columns, rows)
+def limited_states(
+    profile: DeviceProfile, columns: Mapping[str, Any], power_state: Codes
+) -> tuple[Codes, Floats]:
+    """The states that stand for the limits of rows (`model.evaluate.power_limit`), and the limits.
+
+    A limit of 0 is none, NaN is not said.
+
+    Raises:
+        InputError: A row has a limit and a power state below PS0, or one that no state stands for.
+    """
+    limit = optional_numbers("power_limit_watts", columns, len(power_state))
+    limited = limit > 0
+    if not limited.any():
+        return power_state, limit
     refuse(
-        limit > 0,
+        limited & (power_state > 0),
         "power_limit_watts",
         limit,
-        "W limit the drive, and no profile says what it does then; measure it "
-        "(power_limit_watts in a plan)",
+        "W limit the drive at PS0 only; leave power_state out, or the limit",
     )
+    states = {watts: state for state, watts in profile.limit_states.items()}
+    refuse(
+        limited & ~np.isin(limit, list(states)),
+        "power_limit_watts",
+        limit,
+        "W limit the drive, which is not asked about here: ask `iojoule predict` or `recommend`",
+    )
+    found = [states.get(watts, 0) for watts in limit.tolist()]
+    return np.where(limited, np.array(found, dtype=np.intp), power_state), limit
 
 
 def check_link(profile: DeviceProfile, columns: Mapping[str, Any], apst: Floats) -> None:

@@ -24,12 +24,12 @@ from iojoule.model.evaluate import columns as host_settings
 from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import (
     background_state,
-    check_limit,
     check_link,
     codes_of,
     filled,
     habits_of,
     left_out,
+    limited_states,
     numbers_or_nan,
     optional_numbers,
     read_column,
@@ -59,6 +59,7 @@ USED = (
     "submission_polling",
     "scheduler",
     "power_state",
+    "power_limit_watts",
     "device_state",
     "host_bytes_written_since_purge",
     "fill_fraction",
@@ -111,7 +112,8 @@ class Frame:
         completion: Index into COMPLETIONS.
         submission_polling: Whether a kernel thread polls for submissions.
         scheduler: Index into SCHEDULERS.
-        power_state: Operational power state.
+        power_state: Operational power state, or that which stands for a limit.
+        power_limit_watts: The limit in force, 0 for none, NaN where nothing is said.
         collecting: 1 where the drive collects garbage for the host's writes, 0 where its cache
             takes them, NaN where `bytes_written` decides.
         bytes_written: Host bytes since the drive was purged, NaN where unknown.
@@ -136,6 +138,7 @@ class Frame:
     submission_polling: NDArray[np.bool_]
     scheduler: Codes
     power_state: Codes
+    power_limit_watts: Floats
     collecting: Floats
     bytes_written: Floats
     fill_fraction: Floats
@@ -216,7 +219,7 @@ def make_frame(
     collecting = _collecting(state)
     power_state = whole_numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp)
     arrivals = habits_of(columns, rows)
-    check_limit(columns, rows)
+    power_state, limit = limited_states(profile, columns, power_state)
     check_link(profile, columns, arrivals["apst"])
     frame = Frame(
         fraction,
@@ -231,6 +234,7 @@ def make_frame(
         column("submission_polling", False).astype(bool),
         codes_of("scheduler", column("scheduler", "none"), SCHEDULERS),
         power_state,
+        limit,
         collecting,
         optional_numbers("host_bytes_written_since_purge", columns, rows),
         background_state=background_state(columns, power_state),

@@ -318,6 +318,8 @@ class PerformanceModel:
             self._effects.ceiling_sd[at] = ceiling.sd
             if ceiling.evidence is Evidence.MEASURED:
                 self._effect_evidence[at] = INTERPOLATED
+            elif ceiling.evidence is Evidence.EXTRAPOLATED:
+                self._effect_evidence[at] = EXTRAPOLATED
             if effect.ceiling_seconds_per_operation is not None:
                 self._effects.each_ns[at] = effect.ceiling_seconds_per_operation.value * 1e9
             self._effects.factor[at] = np.log(effect.latency_factor.value)
