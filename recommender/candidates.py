@@ -60,6 +60,7 @@ DEFAULT_FREE = Free(
     submission_polling=(),
     scheduler=(),
     power_state=(),
+    power_limit_watts=(),
     engine=DEFAULT_ENGINES,
     link_power_policy=(),
     standby_timer_seconds=(),
@@ -284,15 +285,11 @@ def _limits(profile: DeviceProfile, free: Free, current: Configuration) -> list[
 
     Those of `free`, or "all": none and each that was measured.
     """
-    measured = sorted({one.limit_watts for one in profile.power_limit_effects})
+    measured = profile.power_limit.measured_watts if profile.power_limit is not None else []
     if free.power_limit_watts is None:
         return [] if current.power_limit_watts is None else [current.power_limit_watts]
     if not free.power_limit_watts and not measured:
-        raise InputError(
-            f"free.power_limit_watts: no limit of {profile.model_name} was measured; list watts, "
-            "or measure some (power_limit_watts in a plan)",
-            field="free.power_limit_watts",
-        )
+        return [] if current.power_limit_watts is None else [current.power_limit_watts, 0.0]
     return _axis(free.power_limit_watts, [0.0, *measured], current.power_limit_watts or 0.0)
 
 
@@ -300,7 +297,7 @@ def limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> list[float]:
     """Power limits that a workload asks about, W, without 0."""
     free = workload.free or DEFAULT_FREE
     if free.power_limit_watts == ():
-        asked = [one.limit_watts for one in profile.power_limit_effects]
+        asked = profile.power_limit.measured_watts if profile.power_limit is not None else []
     else:
         asked = list(free.power_limit_watts or ())
     return sorted({watts for watts in (*asked, workload.current.power_limit_watts) if watts})

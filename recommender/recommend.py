@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
 from iojoule.model.evaluate import power_limit
@@ -109,6 +110,13 @@ class Recommender:
         """
         return cls(under(profile, conditions or Conditions()))
 
+    def _with_limits(self, limits: Sequence[float], workload: WorkloadProfile) -> Recommender:
+        try:
+            return Recommender(power_limit.with_limits(self.profile, limits))
+        except InputError as error:
+            place = "current" if workload.current.power_limit_watts else "free"
+            raise InputError(f"{place}.{error.message}", field=f"{place}.{error.field}") from None
+
     def recommend(
         self,
         workload: WorkloadProfile,
@@ -130,7 +138,7 @@ class Recommender:
         """
         limits = limits_of(self.profile, workload)
         if not set(limits) <= set(self.profile.limit_states.values()):
-            limited = Recommender(power_limit.with_limits(self.profile, limits))
+            limited = self._with_limits(limits, workload)
             return limited.recommend(workload, rows=rows, least_probability=least_probability)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
         searches = [

@@ -13,7 +13,7 @@ from iojoule.datasets.programs import optional_program
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Completion, Scheduler
 from iojoule.measure.campaign.rig import DriveFacts
-from iojoule.measure.campaign.settings import power_state, transitions, wake
+from iojoule.measure.campaign.settings import of_power, power_state, transitions, wake
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import UnsafeDriveError
@@ -255,7 +255,7 @@ def _drive(
     wanted: Configuration, drive: DriveFacts, controller: NvmeController | None
 ) -> Iterator[Wanted | Left]:
     if controller is None or drive.controller is None:
-        for name in ("power_state", "apst_enabled"):
+        for name in ("power_state", "power_limit_watts", "apst_enabled"):
             value = getattr(wanted, name)
             if value:
                 yield Left(name, str(value), "no controller is known: name it with --controller")
@@ -263,6 +263,13 @@ def _drive(
     if wanted.apst_enabled is not None and drive.controller.has_apst:
         change = transitions(controller)
         yield "apst_enabled", change, change.switched(wanted.apst_enabled)
+    limit = wanted.power_limit_watts
+    if limit is not None and drive.controller.limits_power:
+        wake(drive.device)
+        for feature, value in of_power(None, limit, controller):
+            yield "power_limit_watts", feature, value
+    elif limit:
+        yield Left("power_limit_watts", f"{limit:g}", "this drive takes no power limit")
     if wanted.power_state is None:
         return
     offered = [one.index for one in drive.controller.operational_states]

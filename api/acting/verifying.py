@@ -152,6 +152,7 @@ def plan_text(
         sweep = sweep_of(name, configuration, question)
         if not power_states:
             sweep.pop("power_state", None)
+            sweep.pop("power_limit_watts", None)
         sweeps.append(sweep)
     plan = {
         "schema_version": 1,
@@ -225,9 +226,12 @@ def sets_power_states(answer: Answer, drive: DriveFacts, controller: NvmeControl
     Raises:
         DriveError: The drive does not answer.
     """
-    states = {one.configuration.power_state or 0 for one in (answer.current, answer.recommended)}
+    both = [one.configuration for one in (answer.current, answer.recommended)]
+    states = {one.power_state or 0 for one in both}
     if controller is None:
         return False
+    if any(one.power_limit_watts for one in both):
+        return True
     wake(drive.device)
     return states != {int(power_state(controller).get()) & _POWER_STATE_BITS}
 
@@ -326,11 +330,12 @@ def _conduct(
 
 def _require_measurable(before: Configuration, after: Configuration, power_states: bool) -> None:
     for name in Configuration.model_fields:
-        settable = name in KNOBS and (name != "power_state" or power_states)
+        of_power = name in ("power_state", "power_limit_watts")
+        settable = name in KNOBS and (power_states or not of_power)
         if not settable and getattr(before, name) != getattr(after, name):
             what = (
                 "the drive's controller is not known: name it with --controller"
-                if name == "power_state"
+                if of_power
                 else "it cannot be switched between two runs"
             )
             raise InputError(f"{name} differs before and after, but {what}", field=name)

@@ -70,6 +70,8 @@ def knob(configuration: Configuration, name: str) -> str:
         return "yes" if value else "no"
     if value is None:
         return "as it is"
+    if name == "power_limit_watts":
+        return f"{value:g} W" if value else "none"
     if name == "standby_timer_seconds":
         return f"{value:g} s" if value else "never"
     if name == "cpu_frequency_max_hertz":
@@ -90,6 +92,8 @@ def setting(configuration: Configuration) -> str:
         for name, words in (OF_HOST | OF_REST).items()
         if getattr(configuration, name) is not None
     ]
+    if configuration.power_limit_watts:
+        said += f", limited to {configuration.power_limit_watts:g} W"
     polling = ["SQ polling"] if configuration.submission_polling else []
     return ", ".join([said, *polling, *of_host])
 
@@ -97,13 +101,15 @@ def setting(configuration: Configuration) -> str:
 def setting_in_short(configuration: Configuration) -> str:
     """A configuration in two short lines, for a label in a picture."""
     polled = " polled" if configuration.completion == "polled" else ""
+    limit = configuration.power_limit_watts
+    limited = f", {limit:g} W" if limit else ""
     scheduler = "" if configuration.scheduler in (None, "none") else f", {configuration.scheduler}"
     polled += ", SQ polling" if configuration.submission_polling else ""
     times = "\N{MULTIPLICATION SIGN}"
     return (
         f"{size(configuration.request_bytes)} {times} depth {configuration.queue_depth} {times} "
         f"{configuration.jobs} job{'' if configuration.jobs == 1 else 's'}\n"
-        f"{configuration.engine}{polled}{scheduler}, PS{configuration.power_state or 0}"
+        f"{configuration.engine}{polled}{scheduler}, PS{configuration.power_state or 0}{limited}"
     )
 
 
@@ -112,6 +118,7 @@ HEADINGS = {
     "queue_depth": "depth",
     "submission_polling": "SQ poll",
     "power_state": "state",
+    "power_limit_watts": "power limit",
     **OF_HOST,
     **OF_REST,
 }

@@ -29,7 +29,7 @@ from iojoule.datasets.profile.drive import (
     Ladder,
     MixedEffect,
     Parameter,
-    PowerLimitEffect,
+    PowerLimit,
     PowerStateEffect,
     Rebuilt,
     Simulated,
@@ -230,7 +230,7 @@ class DeviceProfile(Section):
     surfaces: list[Surface]
     host: HostPerformance
     power_state_effects: list[PowerStateEffect]
-    power_limit_effects: list[PowerLimitEffect] = Field(default_factory=list)
+    power_limit: PowerLimit | None = None
     limit_states: dict[int, float] = Field(default_factory=dict, exclude=True)
     mixed: list[MixedEffect]
     device_power: DevicePower | None

@@ -441,11 +441,14 @@ class PowerStateEffect(Section):
     tail_factor: Parameter
 
 
-class PowerLimitEffect(Section):
-    """What a measured power limit (NVMe feature 23h) does at PS0; `effect.power_state` is 0."""
+class PowerLimit(Section):
+    """How a drive keeps a power limit in watts (NVMe feature 23h), as runs under one showed.
 
-    limit_watts: Annotated[float, Field(gt=0)]
-    effect: PowerStateEffect
+    `share_drawn` is the share of its limit that a drive draws which is held back by it.
+    """
+
+    share_drawn: Parameter
+    measured_watts: list[float]
 
 
 class MixedEffect(Section):

@@ -280,7 +280,8 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
 
 def operational_states(profile: DeviceProfile) -> list[int]:
     """Power states in which the drive serves I/O and of which the profile knows the effect."""
-    return [0, *sorted({effect.power_state for effect in profile.power_state_effects})]
+    states = {effect.power_state for effect in profile.power_state_effects}
+    return [0, *sorted({*states, *profile.limit_states})]
 
 
 def _cores(values: NDArray[Any]) -> Floats:

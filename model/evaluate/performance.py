@@ -36,6 +36,7 @@ from iojoule.datasets.profile import (
     SimulatedTable,
 )
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.evaluate import device_power, power_limit
 from iojoule.model.evaluate.bands import (
     EXTRAPOLATED,
     INTERPOLATED,
@@ -307,7 +308,8 @@ class PerformanceModel:
             for operation in ("read", "write")
             for pattern in PATTERNS
         }
-        states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
+        known = (*(e.power_state for e in profile.power_state_effects), *profile.limit_states)
+        states = max(known, default=0) + 1
         self._effects = StateEffects(*(np.zeros((2, states)) for _ in StateEffects._fields))
         self._effects.sharp[:] = CEILING_SHARPNESS
         self._effect_evidence = np.full((2, states), PUBLISHED)
@@ -318,8 +320,6 @@ class PerformanceModel:
             self._effects.ceiling_sd[at] = ceiling.sd
             if ceiling.evidence is Evidence.MEASURED:
                 self._effect_evidence[at] = INTERPOLATED
-            elif ceiling.evidence is Evidence.EXTRAPOLATED:
-                self._effect_evidence[at] = EXTRAPOLATED
             if effect.ceiling_seconds_per_operation is not None:
                 self._effects.each_ns[at] = effect.ceiling_seconds_per_operation.value * 1e9
             self._effects.factor[at] = np.log(effect.latency_factor.value)
@@ -410,6 +410,7 @@ class PerformanceModel:
             result = self._surface(frame.pattern, reached, code, operation, names)
         _unsure_by(result, added, added_sd)
         self._apply_power_state(result, frame, points, operation)
+        self._apply_limit(result, frame, points, operation)
         if self.state_residuals:
             self.state_residuals.correct(result, frame, points, code, operation)
         if self.simulated:
@@ -567,6 +568,35 @@ class PerformanceModel:
         result.put_in_order(low)
         effect_evidence = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], effect_evidence[low])
+
+    def _apply_limit(self, result: Direction, frame: Frame, points: Points, operation: str) -> None:
+        """A power limit holds back what would draw more (`model.evaluate.power_limit`)."""
+        power, limited = self.profile.device_power, frame.power_limit_watts > 0
+        if power is None or not limited.any():
+            return
+        sequential = frame.pattern != RANDOM
+        requests = 1e9 * np.exp(points.log_requests - result.log_value["latency"])
+        commands = (
+            requests
+            * points.commands
+            / device_power.merged(
+                frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
+            )
+        )
+        nothing, moved = np.zeros(len(frame)), requests * frame.request_bytes
+        if operation == "read":
+            x = device_power.regressors(moved, commands, nothing, nothing, nothing)
+        else:
+            commands = device_power.write_operations(commands, sequential)
+            x = device_power.regressors(nothing, nothing, moved, commands, nothing)
+        free = device_power.law_watts(power, x, frame.power_state)
+        slowed, sd = power_limit.log_slowed(self.profile, frame.power_limit_watts, free)
+        for name in result.log_value:
+            result.log_value[name] = result.log_value[name] + slowed
+            result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * sd)
+        known = INTERPOLATED if self.profile.power_limit is not None else EXTRAPOLATED
+        held = slowed > 0.0
+        result.evidence[held] = np.maximum(result.evidence[held], known)
 
     def state_effects(self, operation: str, power_state: Codes) -> StateEffects:
         """What power states do to one direction."""

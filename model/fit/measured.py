@@ -89,7 +89,12 @@ def fit_measured(
     whole = expected.completed(profile)
     for term in TERMS:
         whole = term.fitted(whole, rows)
-    found_too = {"flush": selected.flush, "rating": facts.rating, "recipe": DATASETS_RECIPE}
+    found_too = {
+        "flush": selected.flush,
+        "power_limit": selected.limit,
+        "rating": facts.rating,
+        "recipe": DATASETS_RECIPE,
+    }
     return Fitted(whole.model_copy(update=found_too), notes)
 
 

@@ -26,10 +26,11 @@ import numpy as np
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.littles_law import FAIL_ABOVE, USUAL_CAUSES, WARN_ABOVE
-from iojoule.datasets.profile import FlushCost, Parameter
+from iojoule.datasets.profile import FlushCost, Parameter, PowerLimit
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.verdict import usable
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.fit.power_states import twin_key
 
 ONE_A_SESSION = {
     "device_serial_hash": "drives",
@@ -406,6 +407,52 @@ _HISTORY = {"host_bytes_written_since_purge": None, "seconds_since_last_write": 
 """Of the state, what differs between any two runs."""
 
 
+HELD_BACK = 0.95
+"""A run that is no faster than this share of its twin without a limit was held back by it."""
+
+LEAST_HELD_BACK = 3
+
+LEAST_SHARE_SD = 0.02
+"""Sd of the share of a limit that is drawn; other loads scatter so much."""
+
+TOO_FEW_UNDER_A_LIMIT = (
+    f"fewer than {LEAST_HELD_BACK} with watts were held back; sweep `power_limit_watts = [0, ...]`"
+)
+
+
+def fit_limit(
+    unlimited: Sequence[Measurement], limited: Sequence[Measurement]
+) -> PowerLimit | None:
+    """How the drive keeps a power limit; None where too few runs were held back by one."""
+    twins = {
+        (run.workload.operation, twin_key(run)): run.observations.throughput_bytes_per_second
+        for run in unlimited
+        if not run.configuration.power_state and run.at_full_speed
+    }
+    shares = []
+    for run in limited:
+        limit, seen = run.configuration.power_limit_watts, run.observations
+        twin = twins.get((run.workload.operation, twin_key(run)))
+        if not (limit and twin and seen.throughput_bytes_per_second and seen.device_power_watts):
+            continue
+        if seen.throughput_bytes_per_second < HELD_BACK * twin:
+            shares.append((limit, seen.device_power_watts / limit))
+    if len(shares) < LEAST_HELD_BACK:
+        return None
+    drawn = np.array([share for _, share in shares])
+    return PowerLimit(
+        share_drawn=Parameter(
+            name="share_drawn",
+            value=float(np.median(drawn)),
+            sd=max(float(drawn.std(ddof=1)), LEAST_SHARE_SD),
+            unit="1",
+            evidence=Evidence.MEASURED,
+            source=f"{len(shares)} runs that a power limit held back",
+        ),
+        measured_watts=sorted({limit for limit, _ in shares}),
+    )
+
+
 @dataclass(frozen=True)
 class Selected:
     """Measurements that may be fitted together.
@@ -413,11 +460,13 @@ class Selected:
     Attributes:
         measurements: These.
         flush: What a flush costs, by those that waited for one; None = they do not say.
+        limit: How the drive keeps a power limit, by runs under one; None = they do not say.
         notes: What was left out, and what its reader should know.
     """
 
     measurements: list[Measurement]
     flush: FlushCost | None
+    limit: PowerLimit | None
     notes: list[str]
 
 
@@ -449,12 +498,18 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
             f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
             f"{found_out}"
         )
+    limit = None
     limited = [run for run in chosen if run.configuration.power_limit_watts]
     if limited:
         chosen = [run for run in chosen if not run.configuration.power_limit_watts]
+        limit = fit_limit(chosen, limited)
         notes.append(
-            f"{len(limited)} measurements under a power limit are left out: no law of the profile "
-            "says what a limit does; compare them in the dataset"
+            f"{len(limited)} measurements under a power limit say how it is kept, nothing else: "
+            + (
+                TOO_FEW_UNDER_A_LIMIT
+                if limit is None
+                else f"a drive that is held back draws {100 * limit.share_drawn.value:.3g} % of it"
+            )
         )
     unverified = [run for run in chosen if run.conditions.power_state_verified is False]
     if unverified:
@@ -463,4 +518,4 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
             f"{len(unverified)} measurements are left out: nobody verified their power state"
         )
     checked = check(chosen)
-    return Selected(checked.measurements, flush, notes + checked.notes)
+    return Selected(checked.measurements, flush, limit, notes + checked.notes)

@@ -135,7 +135,7 @@ def test_too_few_runs_say_what_to_measure() -> None:
     assert any("Measure next: request sizes 16384, 65536" in note for note in notes)
 
 
-def test_what_ran_under_a_power_limit_is_left_out() -> None:
+def test_what_ran_under_a_power_limit_says_nothing_of_the_drive_without() -> None:
     rows = sweep(session_id="a")
     limited, lifted = (
         run.model_copy(
@@ -145,4 +145,5 @@ def test_what_ran_under_a_power_limit_is_left_out() -> None:
     )
     selected = select([limited, lifted, *rows[2:]])
     assert selected.measurements == [lifted, *rows[2:]]
+    assert selected.limit is None, "one run is too few"
     assert len(selected.notes) == 1

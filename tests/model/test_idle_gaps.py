@@ -113,7 +113,7 @@ def test_sleep_power_is_carried_to_no_other_link_policy() -> None:
     ask([10.0], aspm_policy="enabled")
 
 
-def test_no_profile_answers_for_a_power_limit() -> None:
+def test_a_limit_that_nothing_stands_for_is_refused_and_none_is_none() -> None:
     with pytest.raises(InputError, check=having(field="power_limit_watts")):
         ask([10.0], power_limit_watts=3.5)
     without = ask([10.0], power_limit_watts=0.0)["device_power_watts"].value

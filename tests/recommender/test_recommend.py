@@ -332,7 +332,8 @@ def test_defaults_are_named(recommender: Recommender, ask: Ask) -> None:
     ("parts", "field"),
     [
         ({"current": {"power_state": 4}}, "current.power_state"),
-        ({"current": {"power_limit_watts": 3.5}}, "current.power_limit_watts"),
+        ({"current": {"power_limit_watts": 0.5}}, "current.power_limit_watts"),
+        ({"free": {"power_limit_watts": [0, 0.5]}}, "free.power_limit_watts"),
         ({"current": {"engine": "posixaio"}}, "current.engine"),
         ({"free": {"power_state": [0, 4]}}, "free.power_state"),
         ({"free": {"engine": ["posixaio"]}}, "free.engine"),
