@@ -30,9 +30,7 @@ class FifoServer {
   // capacity is lost.
   std::uint64_t reserve(std::uint64_t now_ps, std::uint64_t ready_ps, std::uint64_t duration_ps) {
     busy_ps_ += duration_ps;
-    std::size_t past = 0;
-    while (past < gaps_.size() && gaps_[past].end_ps <= now_ps) ++past;
-    if (past > 0) gaps_.erase(gaps_.begin(), gaps_.begin() + static_cast<std::ptrdiff_t>(past));
+    forget_gaps(now_ps);
     if (ready_ps < free_ps_) return fill(ready_ps, duration_ps);
     const std::uint64_t from_ps = std::max(free_ps_, now_ps);
     if (ready_ps > from_ps) gaps_.push_back({from_ps, ready_ps});
@@ -47,6 +45,15 @@ class FifoServer {
   struct Gap {
     std::uint64_t begin_ps, end_ps;
   };
+
+  // Those that are over; all of them where the jobs before were long ago.
+  void forget_gaps(std::uint64_t now_ps) {
+    if (gaps_.empty()) return;
+    if (gaps_.back().end_ps <= now_ps) return gaps_.clear();
+    std::size_t past = 0;
+    while (gaps_[past].end_ps <= now_ps) ++past;
+    if (past > 0) gaps_.erase(gaps_.begin(), gaps_.begin() + static_cast<std::ptrdiff_t>(past));
+  }
 
   // Takes free time from ready_ps on, in as many pieces as it takes.
   std::uint64_t fill(std::uint64_t ready_ps, std::uint64_t left_ps) {
