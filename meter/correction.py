@@ -8,7 +8,7 @@ over the parts of the estimate (idle at rest, idle between requests, awake, read
 background), so that reads teach nothing about writes, nor requests about rest. The watts beside
 them are what a drive in use draws more than its profile says: a profile that knows hardly any
 joules of a request cannot be mended by a factor. The factors start at 1 with the uncertainty of the
-profile and are followed by a Kalman filter whose state walks at random, slowly: drives age and warm
+profile in the interval that shows their part first, and are followed by a Kalman filter whose state walks at random, slowly: drives age and warm
 up, so what was learnt wears off (Welch and Bishop, An Introduction to the Kalman Filter, UNC TR
 95-041). A workload is wrong by an amount of its own that lasts as long as it does: that is one more
 part of the state, a share of the watts, forgotten as the workload changes or time passes, so that
@@ -45,6 +45,9 @@ USES = ("read", "write")
 
 USUAL_SD = 0.1
 """Relative sd of the watts of a profile that was fitted to the very drive."""
+
+SHOWN = 0.2
+"""Share of an interval's watts, or of its time in use, from which it shows a part (assumption)."""
 
 FACTOR_SD_MOST = 0.8
 """Of a profile that is hardly more than a guess; a factor is no less than 0."""
@@ -186,16 +189,17 @@ class Correction:
             measured_watts: Mean of the interval by the instrument.
             measured_sd: Standard deviation of that.
             interval: As the profile sees it.
-            sd: Standard deviation of its watts, of which the first tells how sure the profile is.
+            sd: Standard deviation of its watts. It tells how sure the profile is of the parts that
+                this interval is the first to show.
         """
         x, watts = interval.elements(), interval.watts
-        if self._prior is None:
-            self._begin(max(sd / watts, 0.0) / USUAL_SD, watts)
+        self._begin(max(sd / watts, 0.0) / USUAL_SD, watts, x)
         innovation = measured_watts - float(x @ self._state)
         noise = self._scatter_variance(watts) + measured_sd**2
         expected = float(x @ self._covariance @ x) + noise
         drift = self._drifted(*self._without_workload(measured_watts, measured_sd, x))
         if drift:
+            self._prior = None
             self._begin(FACTOR_SD_MOST / min(FACTOR_SD.values()), watts)
             expected = float(x @ self._covariance @ x) + noise
         # what the profile does not know of (work that begins late) teaches little: Huber's weight
@@ -227,13 +231,24 @@ class Correction:
         own = (self._workload_share * watts) ** 2 + measured_sd**2
         return away, float(np.sqrt(variance + own))
 
-    def _begin(self, unsure: float, watts: float) -> None:
-        """Know as little as a profile that is `unsure` times as uncertain as a fitted one."""
+    def _begin(self, unsure: float, watts: float, x: Floats | None = None) -> None:
+        """Know as little as a profile that is `unsure` times as uncertain as a fitted one.
+
+        Of the parts that an interval shows and none did before; of all without an interval.
+        """
+        size = len(self._state)
+        shown = np.ones(size, dtype=bool)
+        if x is not None:
+            shown[: len(FACTOR_SD)] = x[: len(FACTOR_SD)] >= SHOWN * watts
+            shown[len(FACTOR_SD) : -1] = x[len(FACTOR_SD) : -1] >= SHOWN
+        if self._prior is None:
+            self._prior, self._covariance = np.zeros((size, size)), np.zeros((size, size))
+            self._workload_share = WORKLOAD_SHARE * unsure**0.5
+        fresh = np.flatnonzero(shown & (np.diag(self._prior) == 0.0))
         factors = np.minimum(np.array(list(FACTOR_SD.values())) * unsure, FACTOR_SD_MOST)
-        self._workload_share = WORKLOAD_SHARE * unsure**0.5
         uses = np.full(len(USES), USUAL_SD * unsure * watts)
-        self._prior = np.diag(np.concatenate([factors, uses, [self._workload_share]]) ** 2)
-        self._covariance = self._prior.copy()
+        sds = np.concatenate([factors, uses, [self._workload_share]])
+        self._prior[fresh, fresh] = self._covariance[fresh, fresh] = sds[fresh] ** 2
 
     def _scatter_variance(self, watts: float) -> float:
         """Of a single interval about the line."""

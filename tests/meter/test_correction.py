@@ -56,6 +56,19 @@ def test_reads_teach_nothing_about_writes_and_rest() -> None:
         assert correction.corrected(other).watts == pytest.approx(other.watts, rel=0.03)
 
 
+def test_how_unsure_of_writes_a_profile_is_says_nothing_of_its_reads() -> None:
+    """Writes come first, of which it is unsure; then a second of reads that draw half as much."""
+    plain, after_writes = Correction(), Correction()
+    writes, reads = interval(write=3.0), interval(read=3.0)
+    after_writes.learn(writes.watts, 0.01, writes, 20 * SD * writes.watts)
+    factors = []
+    for correction in (plain, after_writes):
+        correction.follow(reads, 600.0)
+        correction.learn(2.5, 0.01, reads, SD * reads.watts)
+        factors.append(correction.factors["read"])
+    assert factors[1] == pytest.approx(factors[0], abs=0.1)
+
+
 def test_a_profile_without_joules_of_requests_is_mended_by_watts_of_use() -> None:
     """No factor makes 2 W of nothing."""
     correction, rng = Correction(), np.random.default_rng(7)
