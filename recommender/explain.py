@@ -287,6 +287,8 @@ MOST_PLAYERS = 8
 
 ROUTE = ("engine", "completion", "submission_polling", "scheduler")
 CONCURRENCY = ("queue_depth", "jobs")
+STATE, LIMIT = "power_state", "power_limit_watts"
+OF_POWER = (STATE, LIMIT, "background_state")
 
 TOO_MANY = "more requests in flight than the application has"
 UNKNOWN = "a path through the host that the profile does not know"
@@ -326,6 +328,8 @@ def between(today: Frame, best: Frame, paths: HostPaths, most_bytes: float) -> B
     """
     differs = (knobs(today) != knobs(best))[0]
     changed = [name for name, by in zip(Free.model_fields, differs, strict=True) if by]
+    if LIMIT in changed:  # the state that stands for it changes with it
+        changed.remove(STATE)
     for players in _groupings(changed):
         frame = _mixed(today, best, players)
         reasons = _reasons(frame, paths, most_bytes)
@@ -365,10 +369,8 @@ def _mixed(today: Frame, best: Frame, players: Sequence[tuple[str, ...]]) -> Fra
         if name in HOST:
             host[new, HOST.index(name)] = best.host[0, HOST.index(name)]
             continue
-        taken[name] = np.where(new, getattr(best, name)[0], getattr(today, name)[0])
-        if name == "power_state":
-            state = "background_state"
-            taken[state] = np.where(new, getattr(best, state)[0], getattr(today, state)[0])
+        for field in OF_POWER if name in OF_POWER else (name,):
+            taken[field] = np.where(new, getattr(best, field)[0], getattr(today, field)[0])
     return replace(rows, host=host, **taken)
 
 

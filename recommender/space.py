@@ -193,7 +193,7 @@ def knobs(frame: Frame) -> Floats:
 def _knob(frame: Frame, name: str) -> Floats:
     if name in HOST:
         return np.nan_to_num(frame.host[:, HOST.index(name)], nan=-1.0)
-    return np.asarray(getattr(frame, name), dtype=float)
+    return np.nan_to_num(np.asarray(getattr(frame, name), dtype=float), nan=-1.0)
 
 
 def path_of(configuration: Configuration | Current) -> Path:
@@ -227,7 +227,7 @@ def configuration_of(frame: Frame, row: int) -> Configuration:
         completion=Completion(COMPLETIONS[frame.completion[row]]),
         submission_polling=bool(frame.submission_polling[row]),
         scheduler=Scheduler(SCHEDULERS[frame.scheduler[row]]),
-        power_state=0 if watts > 0 else int(frame.power_state[row]),
+        power_state=None if watts > 0 else int(frame.power_state[row]),
         power_limit_watts=None if isnan(watts) else watts,
         cpu_governor=None if isnan(governor) else GOVERNORS[int(governor)],
         cpu_frequency_max_hertz=None if isnan(clock) else clock,

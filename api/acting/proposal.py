@@ -266,8 +266,7 @@ def _drive(
     limit = wanted.power_limit_watts
     if limit is not None and drive.controller.limits_power:
         wake(drive.device)
-        for feature, value in of_power(None, limit, controller):
-            yield "power_limit_watts", feature, value
+        yield "power_limit_watts", *next(of_power(None, limit, controller))
     elif limit:
         yield Left("power_limit_watts", f"{limit:g}", "this drive takes no power limit")
     if wanted.power_state is None:

@@ -14,6 +14,7 @@ from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import AskedConditions
 from iojoule.model.evaluate.explain import Explanation, entries_for, explain, narrowing
 from iojoule.model.evaluate.frame import USED, make_frame
+from iojoule.model.evaluate.power_limit import for_questions
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.validity import under
@@ -180,7 +181,7 @@ def _of_configuration(
     stated = {
         name: values[0] for name, values in columns.items() if name in AskedConditions.model_fields
     }
-    known = under(profile, AskedConditions.model_validate(stated))
+    known = under(for_questions(profile, columns), AskedConditions.model_validate(stated))
     used = {name: values for name, values in columns.items() if name in USED}
     frame, _ = make_frame(known, used, 1)
     return [

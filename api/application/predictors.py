@@ -11,7 +11,7 @@ from iojoule.datasets.schema import AskedConditions, Conditions
 from iojoule.model.evaluate import demanded
 from iojoule.model.evaluate.equal_work import Demand
 from iojoule.model.evaluate.frame import Frame, make_frame
-from iojoule.model.evaluate.power_limit import with_limits
+from iojoule.model.evaluate.power_limit import for_questions
 from iojoule.model.evaluate.prediction import Prediction, joined
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import QUANTITIES
@@ -57,10 +57,10 @@ class Predictors:
         Raises:
             InputError: As above; the message starts with the row.
         """
-        asked_limits = {watts for watts in columns.get("power_limit_watts", ()) if watts}
-        if not asked_limits <= set(self.profile.limit_states.values()):
-            limited = Predictors(with_limits(self.profile, asked_limits), self.conditions)
-            return limited.predict_columns(columns, conditions, rows, only)
+        limited = for_questions(self.profile, columns)
+        if limited is not self.profile:
+            with_them = Predictors(limited, self.conditions)
+            return with_them.predict_columns(columns, conditions, rows, only)
         frame, used = make_frame(self.profile, columns, rows)
         asked = demanded.demands(frame, columns)
         if not conditions:

@@ -103,6 +103,7 @@ KNOB_NAMES = {
     "request_bytes": "request size",
     "jobs": "jobs",
     "power_state": "power state",
+    "power_limit_watts": "power limit",
     "submission_polling": "submission queue polling",
 }
 """Knob -> its name in a sentence, where that is not its field's name."""

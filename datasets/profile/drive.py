@@ -444,10 +444,12 @@ class PowerStateEffect(Section):
 class PowerLimit(Section):
     """How a drive keeps a power limit in watts (NVMe feature 23h), as runs under one showed.
 
-    `share_drawn` is the share of its limit that a drive draws which is held back by it.
+    `share_drawn` is the share of its limit that a drive draws which is held back by it, unless
+    it is `kept_by_states`: then the drive is in the first power state whose cap is no higher.
     """
 
     share_drawn: Parameter
+    kept_by_states: bool = False
     measured_watts: list[float]
 
 

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, WriteState
+from iojoule.model.evaluate import power_limit
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import RANDOM, Frame
 
@@ -265,17 +266,18 @@ class DeviceState:
         self._capacity = profile.capacity_bytes
         self.seen_work = profile.work_after_writes
         works = self.known.background if self.known is not None else []
-        rows = 1 + max((work.power_state for work in works), default=-1)
-        self._seconds = np.full((max(rows, 1), 2), np.nan)
-        self._watts = np.full((max(rows, 1), 2), np.nan)
+        first = [0, *power_limit.as_first_state(profile)]
+        rows = 1 + max((*(work.power_state for work in works), *first))
+        self._seconds = np.full((rows, 2), np.nan)
+        self._watts = np.full((rows, 2), np.nan)
         for work in works:
             self._seconds[work.power_state] = work.seconds_per_byte.value, work.seconds_per_byte.sd
             self._watts[work.power_state] = work.watts_above_idle.value, work.watts_above_idle.sd
         if self.known is None and self.seen_work is not None:
             joules, watts = self.seen_work.joules_per_byte, self.seen_work.watts_above_idle
             log_sd = float(np.hypot(joules.sd, watts.sd / watts.value))
-            self._seconds[0] = joules.value / watts.value, log_sd
-            self._watts[0] = watts.value, watts.sd
+            self._seconds[first] = joules.value / watts.value, log_sd
+            self._watts[first] = watts.value, watts.sd
 
     def cache_share(self, fill: Floats) -> Floats:
         """Size of the cache over that of an empty drive, by fill; 1 where the fill is unknown.

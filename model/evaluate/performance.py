@@ -40,6 +40,7 @@ from iojoule.model.evaluate import device_power, power_limit
 from iojoule.model.evaluate.bands import (
     EXTRAPOLATED,
     INTERPOLATED,
+    MEASURED,
     PUBLISHED,
     SIMULATED,
     Codes,
@@ -313,6 +314,7 @@ class PerformanceModel:
         self._effects = StateEffects(*(np.zeros((2, states)) for _ in StateEffects._fields))
         self._effects.sharp[:] = CEILING_SHARPNESS
         self._effect_evidence = np.full((2, states), PUBLISHED)
+        self._effect_evidence[:, power_limit.as_first_state(profile)] = MEASURED
         for effect in profile.power_state_effects:
             at = int(effect.operation is Operation.WRITE), effect.power_state
             ceiling = effect.ceiling_bytes_per_second
@@ -572,7 +574,8 @@ class PerformanceModel:
     def _apply_limit(self, result: Direction, frame: Frame, points: Points, operation: str) -> None:
         """A power limit holds back what would draw more (`model.evaluate.power_limit`)."""
         power, limited = self.profile.device_power, frame.power_limit_watts > 0
-        if power is None or not limited.any():
+        kept = self.profile.power_limit
+        if power is None or not limited.any() or (kept is not None and kept.kept_by_states):
             return
         sequential = frame.pattern != RANDOM
         requests = 1e9 * np.exp(points.log_requests - result.log_value["latency"])
@@ -594,7 +597,7 @@ class PerformanceModel:
         for name in result.log_value:
             result.log_value[name] = result.log_value[name] + slowed
             result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * sd)
-        known = INTERPOLATED if self.profile.power_limit is not None else EXTRAPOLATED
+        known = EXTRAPOLATED if kept is None else INTERPOLATED
         held = slowed > 0.0
         result.evidence[held] = np.maximum(result.evidence[held], known)
 

@@ -7,20 +7,24 @@ less. The power above that of an awake drive without work, B, is proportional to
     max(1, (P - B) / (m W - B))
 
 times as long at a limit of W watts, where m is the share of its limit that a drive draws which is
-held back by it: controllers keep below. Runs under a limit tell m (`datasets.profile.PowerLimit`).
+held back by it: controllers keep below. Runs under a limit tell m (`datasets.profile.PowerLimit`),
+or that the drive keeps limits by its power states: a state with a higher cap is not available under
+a limit (NVMe Base 2.3, Power Limit). Then a limit does what the first state within it does.
 
 In one answer every limit stands as one more power state of the profile (`with_limits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, StatePower
 from iojoule.model.evaluate.bands import Floats
+from iojoule.model.evaluate.columns import read_column
 from iojoule.model.evaluate.device_power import PARAMETERS
 
 SHARE_DRAWN = (1.0, 0.1)
@@ -44,7 +48,8 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
         limits: In W, above 0; those that the profile has already stay.
 
     Raises:
-        InputError: The profile knows no watts, or a limit is below what the drive draws awake.
+        InputError: The profile knows no watts, or a limit is below what the drive draws awake or
+            below every cap that it is known to keep (drives refuse such a limit).
     """
     wanted = sorted({*limits, *profile.limit_states.values()})
     power = profile.device_power
@@ -54,38 +59,118 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
             "power meter"
         )
     share, _ = share_drawn(profile)
-    base = power.parameters[_BASE]
+    base, least = power.parameters[_BASE], _least_cap(profile)
     for watts in wanted:
+        if watts < least:
+            raise _refused(
+                f"{watts:g} W: the lowest cap that {profile.model_name} is known to keep is "
+                f"{least:g} W; name that or more"
+            )
         if share * watts <= base.value:
             raise _refused(
                 f"{watts:g} W: {profile.model_name} draws {base.value:.3g} W awake and without "
                 f"work; name a limit above {base.value / share:.3g} W"
             )
+    effects = [
+        one for one in profile.power_state_effects if one.power_state not in profile.limit_states
+    ]
     own = len(power.cap_watts) - len(profile.limit_states)
-    first = max(own, len(power.idle_watts) - len(profile.limit_states))
+    first = max(
+        own,
+        len(power.idle_watts) - len(profile.limit_states),
+        1 + max((one.power_state for one in effects), default=0),
+    )
     caps, idle = list(power.cap_watts[:own]), list(power.idle_watts[:first])
     caps += [caps[-1]] * (first - len(caps))
     idle += [idle[-1]] * (first - len(idle))
     states = {first + place: watts for place, watts in enumerate(wanted)}
+    by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
+    operational = {0, *(one.power_state for one in effects if one.power_state < own)}
+    acts_as = {
+        state: state_within([caps[each] for each in sorted(operational)], watts) if by_states else 0
+        for state, watts in states.items()
+    }
     # no run has to show a state that changes neither base nor background
     exactly = {"sd": 0.0}
-    as_first = [
-        StatePower(
-            power_state=state,
-            base_watts=base.model_copy(update=exactly),
-            background_watts=power.parameters[_BACKGROUND].model_copy(update=exactly),
-        )
-        for state in states
-    ]
+    first_state = StatePower(
+        power_state=1,
+        base_watts=base.model_copy(update=exactly),
+        background_watts=power.parameters[_BACKGROUND].model_copy(update=exactly),
+    )
     known = [one for one in power.states if one.power_state not in profile.limit_states]
+    of_state = {0: first_state} | {one.power_state: one for one in known}
     limited = power.model_copy(
         update={
-            "cap_watts": [*caps, *(min(share * watts, caps[0]) for watts in wanted)],
-            "idle_watts": [*idle, *[idle[0]] * len(wanted)],
-            "states": [*known, *as_first],
+            "cap_watts": [
+                *caps,
+                *(
+                    caps[acts_as[state]] if by_states else min(share * watts, caps[0])
+                    for state, watts in states.items()
+                ),
+            ],
+            "idle_watts": [*idle, *(idle[other] for other in acts_as.values())],
+            "states": [
+                *known,
+                *(
+                    of_state[other].model_copy(update={"power_state": state})
+                    for state, other in acts_as.items()
+                    if other in of_state
+                ),
+            ],
         }
     )
-    return profile.model_copy(update={"device_power": limited, "limit_states": states})
+    copied = [
+        one.model_copy(update={"power_state": state})
+        for state, other in acts_as.items()
+        for one in effects
+        if one.power_state == other
+    ]
+    writes = profile.write_state
+    if writes is not None:
+        works = [one for one in writes.background if one.power_state not in profile.limit_states]
+        works += [
+            one.model_copy(update={"power_state": state})
+            for state, other in acts_as.items()
+            for one in works
+            if one.power_state == other
+        ]
+        writes = writes.model_copy(update={"background": works})
+    return profile.model_copy(
+        update={
+            "write_state": writes,
+            "device_power": limited,
+            "power_state_effects": [*effects, *copied],
+            "limit_states": states,
+        }
+    )
+
+
+def state_within(cap_watts: Sequence[float], watts: float) -> int:
+    """The first power state whose cap is within a limit; the last where none is."""
+    within = (state for state, cap in enumerate(cap_watts) if cap <= watts)
+    return next(within, len(cap_watts) - 1)
+
+
+def _least_cap(profile: DeviceProfile) -> float:
+    """The lowest of the caps of power states and of measured limits, W; 0 where PS0 is alone."""
+    assert profile.device_power is not None
+    caps = profile.device_power.cap_watts
+    states = {effect.power_state for effect in profile.power_state_effects}
+    seen = profile.power_limit.measured_watts if profile.power_limit is not None else []
+    return min([caps[state] for state in states if state < len(caps)] + seen, default=0.0)
+
+
+def for_questions(profile: DeviceProfile, columns: Mapping[str, Any]) -> DeviceProfile:
+    """The profile with the limits that columns of questions state; raises as `with_limits`."""
+    stated, missing = read_column(columns.get("power_limit_watts"), 1)
+    limits = {float(watts) for watts in stated[~missing] if watts > 0}
+    return profile if limits <= set(profile.limit_states.values()) else with_limits(profile, limits)
+
+
+def as_first_state(profile: DeviceProfile) -> list[int]:
+    """The states that stand for limits and do nothing else to the drive than PS0 does."""
+    others = {one.power_state for one in profile.power_state_effects}
+    return [state for state in profile.limit_states if state not in others]
 
 
 def state_of_limit(profile: DeviceProfile, watts: float) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, DeviceProfile
-from iojoule.model.evaluate import device_power, host_power, host_work, system_power
+from iojoule.model.evaluate import device_power, host_power, host_work, power_limit, system_power
 from iojoule.model.evaluate.bands import (
     DATASHEET,
     EXTRAPOLATED,
@@ -91,9 +91,7 @@ class PowerModel:
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
             device, device_sd = self._device(profile.device_power, frame, activity, half)
-            evidence = _power_evidence(
-                profile.device_power, frame, bands["iops"].evidence, activity
-            )
+            evidence = _power_evidence(profile, frame, bands["iops"].evidence, activity)
             seen = np.isfinite(activity.watts_factor_sd)
             evidence = np.where(seen, np.maximum(bands["iops"].evidence, INTERPOLATED), evidence)
             bands["device_power_watts"] = _within_cap(
@@ -210,16 +208,18 @@ class PowerModel:
 
 
 def _power_evidence(
-    power: DevicePower, frame: Frame, performance: Codes, activity: Activity
+    profile: DeviceProfile, frame: Frame, performance: Codes, activity: Activity
 ) -> Codes:
     """Evidence of the device power; never stronger than that of the performance it rests on."""
-    x = activity.device_x
+    power, x = profile.device_power, activity.device_x
+    assert power is not None
     rates = x[:, 2] + x[:, 4]
     known = (rates <= power.measured_read_operations_per_second_max) & (
         x[:, 1] + x[:, 3] <= power.measured_bytes_per_second_max
     )
     evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
-    evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
+    lower = ~np.isin(frame.power_state, [0, *power_limit.as_first_state(profile)])
+    evidence = np.where(lower, np.maximum(evidence, PUBLISHED), evidence)
     return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
 
 

@@ -23,7 +23,7 @@ from iojoule.model.fit.generic_recipe import (
     characterised_writes,
     measured_host,
 )
-from iojoule.model.fit.selection import select
+from iojoule.model.fit.selection import select, within_limits
 from iojoule.model.fit.state_residual import notes_on_mixes
 from iojoule.model.prior.facts import known_facts
 from iojoule.model.recipe import (
@@ -70,7 +70,8 @@ def fit_measured(
     """
     recipe, notes = _recipe(name, measured)
     selected = select(measurements, with_doubtful=with_doubtful)
-    rows, notes = selected.measurements, notes + selected.notes
+    limit, rows, said = within_limits(selected.measurements, selected.limited, recipe.cap_watts)
+    notes += selected.notes + said
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
     if characteristics is not None:
         recipe = recipe.model_copy(
@@ -91,7 +92,7 @@ def fit_measured(
         whole = term.fitted(whole, rows)
     found_too = {
         "flush": selected.flush,
-        "power_limit": selected.limit,
+        "power_limit": limit,
         "rating": facts.rating,
         "recipe": DATASETS_RECIPE,
     }

@@ -27,9 +27,10 @@ import numpy as np
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.littles_law import FAIL_ABOVE, USUAL_CAUSES, WARN_ABOVE
 from iojoule.datasets.profile import FlushCost, Parameter, PowerLimit
-from iojoule.datasets.schema import Measurement
+from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.verdict import usable
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.evaluate.power_limit import state_within
 from iojoule.model.fit.power_states import twin_key
 
 ONE_A_SESSION = {
@@ -420,10 +421,23 @@ TOO_FEW_UNDER_A_LIMIT = (
 )
 
 
+BY_STATES = 0.5
+"""A drive keeps limits by its power states where what held back runs draw scatters less about the
+caps of states than this share of its scatter about the limits."""
+
+
 def fit_limit(
-    unlimited: Sequence[Measurement], limited: Sequence[Measurement]
+    unlimited: Sequence[Measurement],
+    limited: Sequence[Measurement],
+    cap_watts: Sequence[float] = (),
 ) -> PowerLimit | None:
-    """How the drive keeps a power limit; None where too few runs were held back by one."""
+    """How the drive keeps a power limit; None where too few runs were held back by one.
+
+    Args:
+        unlimited: Runs without a limit.
+        limited: Runs under one.
+        cap_watts: Declared caps of the operational power states.
+    """
     twins = {
         (run.workload.operation, twin_key(run)): run.observations.throughput_bytes_per_second
         for run in unlimited
@@ -433,6 +447,8 @@ def fit_limit(
     for run in limited:
         limit, seen = run.configuration.power_limit_watts, run.observations
         twin = twins.get((run.workload.operation, twin_key(run)))
+        if run.configuration.power_state or not run.at_full_speed:
+            continue
         if not (limit and twin and seen.throughput_bytes_per_second and seen.device_power_watts):
             continue
         if seen.throughput_bytes_per_second < HELD_BACK * twin:
@@ -440,7 +456,14 @@ def fit_limit(
     if len(shares) < LEAST_HELD_BACK:
         return None
     drawn = np.array([share for _, share in shares])
+    scatter = float(drawn.std(ddof=1) / drawn.mean())
+    by_states = False
+    if cap_watts:
+        caps = [cap_watts[state_within(cap_watts, limit)] for limit, _ in shares]
+        of_caps = drawn * [limit / cap for (limit, _), cap in zip(shares, caps, strict=True)]
+        by_states = float(of_caps.std(ddof=1) / of_caps.mean()) < BY_STATES * scatter
     return PowerLimit(
+        kept_by_states=by_states,
         share_drawn=Parameter(
             name="share_drawn",
             value=float(np.median(drawn)),
@@ -460,13 +483,13 @@ class Selected:
     Attributes:
         measurements: These.
         flush: What a flush costs, by those that waited for one; None = they do not say.
-        limit: How the drive keeps a power limit, by runs under one; None = they do not say.
+        limited: Those under a power limit.
         notes: What was left out, and what its reader should know.
     """
 
     measurements: list[Measurement]
     flush: FlushCost | None
-    limit: PowerLimit | None
+    limited: list[Measurement]
     notes: list[str]
 
 
@@ -498,24 +521,48 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
             f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
             f"{found_out}"
         )
-    limit = None
-    limited = [run for run in chosen if run.configuration.power_limit_watts]
-    if limited:
-        chosen = [run for run in chosen if not run.configuration.power_limit_watts]
-        limit = fit_limit(chosen, limited)
-        notes.append(
-            f"{len(limited)} measurements under a power limit say how it is kept, nothing else: "
-            + (
-                TOO_FEW_UNDER_A_LIMIT
-                if limit is None
-                else f"a drive that is held back draws {100 * limit.share_drawn.value:.3g} % of it"
-            )
-        )
     unverified = [run for run in chosen if run.conditions.power_state_verified is False]
     if unverified:
         chosen = [run for run in chosen if run.conditions.power_state_verified is not False]
         notes.append(
             f"{len(unverified)} measurements are left out: nobody verified their power state"
         )
-    checked = check(chosen)
-    return Selected(checked.measurements, flush, limit, notes + checked.notes)
+    limited = [run for run in chosen if run.configuration.power_limit_watts]
+    checked = check([run for run in chosen if not run.configuration.power_limit_watts])
+    return Selected(checked.measurements, flush, limited, notes + checked.notes)
+
+
+def within_limits(
+    rows: list[Measurement], limited: list[Measurement], cap_watts: Sequence[float]
+) -> tuple[PowerLimit | None, list[Measurement], list[str]]:
+    """How the drive keeps a power limit, all that may be fitted, and what its reader should know.
+
+    Runs under a limit that is kept by power states are runs in these.
+
+    Args:
+        rows: Runs without a limit.
+        limited: Runs under one.
+        cap_watts: Declared caps of the operational power states.
+    """
+    if not limited:
+        return None, rows, []
+    limit = fit_limit(rows, limited, cap_watts)
+    said = f"{len(limited)} measurements under a power limit say "
+    if limit is not None and limit.kept_by_states:
+        in_states = [
+            run.model_copy(update={"configuration": _in_state_within(run.configuration, cap_watts)})
+            for run in limited
+        ]
+        return limit, [*rows, *in_states], [f"{said}that the drive keeps it by its power states"]
+    found_out = (
+        TOO_FEW_UNDER_A_LIMIT
+        if limit is None
+        else f"a drive that is held back draws {100 * limit.share_drawn.value:.3g} % of it"
+    )
+    return limit, rows, [f"{said}how it is kept, nothing else: {found_out}"]
+
+
+def _in_state_within(configuration: Configuration, cap_watts: Sequence[float]) -> Configuration:
+    watts = configuration.power_limit_watts or 0.0
+    state = max(state_within(cap_watts, watts), configuration.power_state or 0)
+    return configuration.model_copy(update={"power_state": state, "power_limit_watts": None})

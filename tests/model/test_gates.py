@@ -8,7 +8,7 @@ import pytest
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fit.selection import check, select
+from iojoule.model.fit.selection import check, select, within_limits
 from tests.errors import having
 
 
@@ -145,5 +145,7 @@ def test_what_ran_under_a_power_limit_says_nothing_of_the_drive_without() -> Non
     )
     selected = select([limited, lifted, *rows[2:]])
     assert selected.measurements == [lifted, *rows[2:]]
-    assert selected.limit is None, "one run is too few"
-    assert len(selected.notes) == 1
+    assert selected.limited == [limited]
+    limit, fitted, notes = within_limits(selected.measurements, selected.limited, [])
+    assert (limit, fitted) == (None, selected.measurements), "one run is too few"
+    assert len(notes) == 1

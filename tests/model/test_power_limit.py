@@ -17,14 +17,14 @@ from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.power_limit import with_limits
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.model.fit.selection import fit_limit
+from iojoule.model.fit.selection import fit_limit, within_limits
 from tests.errors import having
 from tests.model.test_gates import run
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 FULL = PROFILE.device_power.cap_watts[0]  # type: ignore[union-attr]
 LIMIT = 3.7
-CAPS = sorted({3.0, LIMIT, 4.1, 4.9, 5.5, 6.3, 7.1, FULL, FULL + 1.0})
+CAPS = sorted({3.2, LIMIT, 4.1, 4.9, 5.5, 6.3, 7.1, FULL, FULL + 1.0})
 LIMITED = with_limits(PROFILE, CAPS)
 PREDICTOR = Predictor(LIMITED)
 SEEN = PowerLimit(
@@ -86,10 +86,10 @@ def test_what_is_held_back_draws_the_limit_and_does_work_in_proportion() -> None
 
 def test_a_limit_above_what_the_load_takes_changes_nothing() -> None:
     columns = {"operation": "read", "pattern": "random", "request_bytes": 4096}
-    free = ask(PROFILE, Predictor(PROFILE), 1, queue_depth=1, **columns)
+    free = ask(PROFILE, Predictor(PROFILE), 1, queue_depth=8, **columns)
     watts = 1.05 * free["device_power_watts"].value[0]
     limited = with_limits(PROFILE, [watts])
-    told = ask(limited, Predictor(limited), 1, queue_depth=1, power_limit_watts=watts, **columns)
+    told = ask(limited, Predictor(limited), 1, queue_depth=8, power_limit_watts=watts, **columns)
     for name in ("iops", "latency_p99_ns", "device_power_watts"):
         for end in ("value", "low"):
             assert getattr(told[name], end) == pytest.approx(getattr(free[name], end))
@@ -109,6 +109,24 @@ def test_it_is_as_sure_as_runs_under_a_limit_make_it() -> None:
     assert seen["device_power_watts"].value[0] == pytest.approx(0.9 * LIMIT, rel=0.02)
 
 
+@pytest.mark.parametrize(("watts", "state"), [(9.0, 0), (8.0, 1), (4.48, 1), (4.4, 2)])
+def test_a_limit_that_is_kept_by_states_does_what_the_first_state_within_it_does(
+    watts: float, state: int
+) -> None:
+    kept = SEEN.model_copy(update={"kept_by_states": True})
+    profile = with_limits(PROFILE.model_copy(update={"power_limit": kept}), [watts])
+    for operation in ("read", "write"):
+        columns = {"operation": operation, "pattern": "random", "request_bytes": 16384}
+        limited, in_state = (
+            ask(profile, Predictor(profile), 1, queue_depth=32, **columns, **one)
+            for one in ({"power_limit_watts": watts}, {"power_state": state})
+        )
+        for name in ("iops", "latency_p99_ns", "device_power_watts"):
+            for end in ("value", "low", "high"):
+                assert getattr(limited[name], end) == pytest.approx(getattr(in_state[name], end))
+            assert limited.evidence_words(name) == in_state.evidence_words(name)
+
+
 def test_limits_may_be_added_in_two_steps_and_are_not_written() -> None:
     once = with_limits(PROFILE, [4.0, 5.0])
     twice = with_limits(with_limits(PROFILE, [5.0]), [4.0])
@@ -117,8 +135,8 @@ def test_limits_may_be_added_in_two_steps_and_are_not_written() -> None:
     assert "limit_states" not in once.model_dump()
 
 
-@pytest.mark.parametrize("watts", [0.5, 1.0])
-def test_a_limit_below_what_the_drive_draws_awake_is_refused(watts: float) -> None:
+@pytest.mark.parametrize("watts", [0.5, 3.0])
+def test_a_limit_below_every_cap_or_what_the_drive_draws_awake_is_refused(watts: float) -> None:
     with pytest.raises(InputError, check=having(field="power_limit_watts")):
         with_limits(PROFILE, [watts])
 
@@ -164,3 +182,21 @@ def test_the_share_of_a_limit_that_is_drawn_is_found_in_runs_that_were_held_back
     profile = PROFILE.model_copy(update={"power_limit": found})
     again = DeviceProfile.model_validate_json(profile.model_dump_json())
     assert again.power_limit == found
+
+
+def test_a_drive_that_draws_what_its_states_may_keeps_limits_by_them() -> None:
+    caps = [10.0, 6.0, 4.0]
+    runs = [run(size, depth) for size in (4096, 65536) for depth in (1, 16)]
+    free = [held_to(one, 0.0, 1.0) for one in runs]
+    shares = {9.0: 6.0 / 9.0, 5.0: 4.0 / 5.0}
+    limited = [held_to(one, watts, share) for one in runs for watts, share in shares.items()]
+    limit, rows, _ = within_limits(free, limited, caps)
+    assert limit is not None
+    assert limit.kept_by_states
+    states = [one.configuration.power_state for one in rows[len(free) :]]
+    assert states == [1, 2] * len(runs)
+    assert not any(one.configuration.power_limit_watts for one in rows)
+    limit, rows, _ = within_limits(free, limited, [])
+    assert limit is not None
+    assert not limit.kept_by_states
+    assert rows == free

@@ -24,6 +24,7 @@ function settings(one: Configuration): string[] {
     one.submission_polling ? "SQ poll" : null,
     one.scheduler ? `scheduler ${one.scheduler}` : null,
     one.power_state === null || one.power_state === undefined ? null : `PS${one.power_state}`,
+    one.power_limit_watts ? `at most ${one.power_limit_watts} W` : null,
     one.cpu_governor ? `governor ${one.cpu_governor}` : null,
   ];
   return parts.filter((part): part is NonNullable<typeof part> => Boolean(part));
