@@ -27,7 +27,8 @@ def frame_of(rows: int, seed: int = 0) -> Frame:
         np.ones(rows), zeros, np.full(rows, 4096.0), 2.0 ** random.integers(0, 9, rows),
         2.0 ** random.integers(0, 6, rows), random.integers(2, 4, rows), zeros,
         np.zeros(rows, dtype=bool), random.integers(0, 2, rows), random.integers(0, 3, rows),
-        np.full(rows, np.nan), np.full(rows, np.nan), background_state=zeros,
+        np.full(rows, np.nan), np.full(rows, np.nan), np.full(rows, np.nan),
+        background_state=zeros,
         cores=np.full(rows, np.inf),
         host=as_reference(rows), **habits_of({}, rows),
     )  # fmt: skip
