@@ -216,8 +216,8 @@ def limited_states(
         limit,
         "W limit the drive, which is not asked about here: ask `iojoule predict` or `recommend`",
     )
-    found = [states.get(watts, 0) for watts in limit.tolist()]
-    return np.where(limited, np.array(found, dtype=np.intp), power_state), limit
+    standing = [states.get(watts, 0) for watts in limit.tolist()]
+    return np.where(limited, np.array(standing, dtype=np.intp), power_state), limit
 
 
 def check_link(profile: DeviceProfile, columns: Mapping[str, Any], apst: Floats) -> None:

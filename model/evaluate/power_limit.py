@@ -72,20 +72,22 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
                 f"work; name a limit above {base.value / share:.3g} W"
             )
     effects = [
-        one for one in profile.power_state_effects if one.power_state not in profile.limit_states
+        effect
+        for effect in profile.power_state_effects
+        if effect.power_state not in profile.limit_states
     ]
     own = len(power.cap_watts) - len(profile.limit_states)
     first = max(
         own,
         len(power.idle_watts) - len(profile.limit_states),
-        1 + max((one.power_state for one in effects), default=0),
+        1 + max((effect.power_state for effect in effects), default=0),
     )
     caps, idle = list(power.cap_watts[:own]), list(power.idle_watts[:first])
     caps += [caps[-1]] * (first - len(caps))
     idle += [idle[-1]] * (first - len(idle))
     states = {first + place: watts for place, watts in enumerate(wanted)}
     by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
-    operational = {0, *(one.power_state for one in effects if one.power_state < own)}
+    operational = {0, *(effect.power_state for effect in effects if effect.power_state < own)}
     acts_as = {
         state: state_within([caps[each] for each in sorted(operational)], watts) if by_states else 0
         for state, watts in states.items()
@@ -97,8 +99,8 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
         base_watts=base.model_copy(update=exactly),
         background_watts=power.parameters[_BACKGROUND].model_copy(update=exactly),
     )
-    known = [one for one in power.states if one.power_state not in profile.limit_states]
-    of_state = {0: first_state} | {one.power_state: one for one in known}
+    known = [law for law in power.states if law.power_state not in profile.limit_states]
+    of_state = {0: first_state} | {law.power_state: law for law in known}
     limited = power.model_copy(
         update={
             "cap_watts": [
@@ -120,19 +122,19 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
         }
     )
     copied = [
-        one.model_copy(update={"power_state": state})
+        effect.model_copy(update={"power_state": state})
         for state, other in acts_as.items()
-        for one in effects
-        if one.power_state == other
+        for effect in effects
+        if effect.power_state == other
     ]
     writes = profile.write_state
     if writes is not None:
-        works = [one for one in writes.background if one.power_state not in profile.limit_states]
+        works = [work for work in writes.background if work.power_state not in profile.limit_states]
         works += [
-            one.model_copy(update={"power_state": state})
+            work.model_copy(update={"power_state": state})
             for state, other in acts_as.items()
-            for one in works
-            if one.power_state == other
+            for work in works
+            if work.power_state == other
         ]
         writes = writes.model_copy(update={"background": works})
     return profile.model_copy(
@@ -169,7 +171,7 @@ def for_questions(profile: DeviceProfile, columns: Mapping[str, Any]) -> DeviceP
 
 def as_first_state(profile: DeviceProfile) -> list[int]:
     """The states that stand for limits and do nothing else to the drive than PS0 does."""
-    others = {one.power_state for one in profile.power_state_effects}
+    others = {effect.power_state for effect in profile.power_state_effects}
     return [state for state in profile.limit_states if state not in others]
 
 

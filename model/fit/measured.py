@@ -70,8 +70,10 @@ def fit_measured(
     """
     recipe, notes = _recipe(name, measured)
     selected = select(measurements, with_doubtful=with_doubtful)
-    limit, rows, said = within_limits(selected.measurements, selected.limited, recipe.cap_watts)
-    notes += selected.notes + said
+    limit, rows, limit_notes = within_limits(
+        selected.measurements, selected.limited, recipe.cap_watts
+    )
+    notes += selected.notes + limit_notes
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
     if characteristics is not None:
         recipe = recipe.model_copy(

@@ -547,19 +547,19 @@ def within_limits(
     if not limited:
         return None, rows, []
     limit = fit_limit(rows, limited, cap_watts)
-    said = f"{len(limited)} measurements under a power limit say "
+    begins = f"{len(limited)} measurements under a power limit say "
     if limit is not None and limit.kept_by_states:
         in_states = [
             run.model_copy(update={"configuration": _in_state_within(run.configuration, cap_watts)})
             for run in limited
         ]
-        return limit, [*rows, *in_states], [f"{said}that the drive keeps it by its power states"]
+        return limit, [*rows, *in_states], [f"{begins}that the drive keeps it by its power states"]
     found_out = (
         TOO_FEW_UNDER_A_LIMIT
         if limit is None
         else f"a drive that is held back draws {100 * limit.share_drawn.value:.3g} % of it"
     )
-    return limit, rows, [f"{said}how it is kept, nothing else: {found_out}"]
+    return limit, rows, [f"{begins}how it is kept, nothing else: {found_out}"]
 
 
 def _in_state_within(configuration: Configuration, cap_watts: Sequence[float]) -> Configuration:
