@@ -181,7 +181,7 @@ def _of_configuration(
     stated = {
         name: values[0] for name, values in columns.items() if name in AskedConditions.model_fields
     }
-    known = under(for_questions(profile, columns), AskedConditions.model_validate(stated))
+    known = under(for_questions(profile, columns, 1), AskedConditions.model_validate(stated))
     used = {name: values for name, values in columns.items() if name in USED}
     frame, _ = make_frame(known, used, 1)
     return [

@@ -57,7 +57,7 @@ class Predictors:
         Raises:
             InputError: As above; the message starts with the row.
         """
-        limited = for_questions(self.profile, columns)
+        limited = for_questions(self.profile, columns, rows)
         if limited is not self.profile:
             with_them = Predictors(limited, self.conditions)
             return with_them.predict_columns(columns, conditions, rows, only)

@@ -397,8 +397,11 @@ def unlimited_watts(
         return active, unlimited
     law = device_power.law_watts(power, activity.device_x, frame.power_state)
     limit = device_power.limit_watts(power, frame.power_state)
+    # a power limit holds for what runs nearby showed too; a state's cap is corrected by them
+    corrected = np.where(frame.power_limit_watts > 0, 1.0, activity.watts_factor)
     # what a simulator answered in the law's place is not compared with the law's limit
-    limited = (law > limit) & (np.abs(active - activity.watts_factor * limit) <= 1e-9 * active)
+    limited = activity.watts_factor * law > corrected * limit
+    limited &= np.abs(active - corrected * limit) <= 1e-9 * active
     return (
         np.where(limited, activity.watts_factor * law, active),
         np.where(limited, active, unlimited),

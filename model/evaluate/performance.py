@@ -52,6 +52,7 @@ from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import ENGINES, PATTERNS, RANDOM, SEQUENTIAL, Frame
 from iojoule.model.evaluate.loaded_surface import QUANTITIES, LoadedSurface
 from iojoule.model.evaluate.operating_point import HostPaths, OperatingPoint, code_of, host_paths
+from iojoule.model.evaluate.power_limit import law_states
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.state_residual import StateResiduals
 from iojoule.model.evaluate.surface import Points, TableLookup, log_smooth_max, split_commands
@@ -61,7 +62,7 @@ class Ratios:
     """The ratios of a profile, ready to be asked; False where it has none."""
 
     def __init__(self, profile: DeviceProfile) -> None:
-        section = profile.rebuilt
+        section, self._profile = profile.rebuilt, profile
         self._tables = {
             (table.operation.value, PATTERNS.index(table.pattern.value)): TableLookup(table.table)
             for table in (section.tables if section else ())
@@ -85,7 +86,7 @@ class Ratios:
             rows = np.flatnonzero(frame.pattern == pattern)
             if of != operation or not len(rows):
                 continue
-            place = _states(table, frame.power_state[rows])
+            place = _states(table, law_states(self._profile, frame.power_state[rows]))
             for name, values in table(in_flight.take(rows), place).items():
                 if name in self._errors:
                     error = self._errors[name]
@@ -141,7 +142,7 @@ class SimulatedTables:
     """The tables of a profile, ready to be asked; False where it has none."""
 
     def __init__(self, profile: DeviceProfile, paths: HostPaths) -> None:
-        section = profile.simulated
+        section, self._profile = profile.simulated, profile
         self.base_watts = section.base_watts if section else None
         self._loaded = {
             (table.operation.value, PATTERNS.index(table.pattern.value)): _Loaded(table, paths)
@@ -163,13 +164,13 @@ class SimulatedTables:
             operation: read or write.
             wanted: Rows that are asked for, shape (n,).
         """
-        predictions = []
+        predictions, states = [], law_states(self._profile, frame.power_state)
         for (of, pattern), table in self._loaded.items():
             if of == operation:
                 rows = np.flatnonzero(wanted & (frame.pattern == pattern))
-                rows = rows[table.reaches(points, code, frame.power_state, rows)]
+                rows = rows[table.reaches(points, code, states, rows)]
                 if rows.size:
-                    predictions.append(table.answer(points, code, frame.power_state, rows))
+                    predictions.append(table.answer(points, code, states, rows))
         return predictions
 
 
@@ -412,7 +413,6 @@ class PerformanceModel:
             result = self._surface(frame.pattern, reached, code, operation, names)
         _unsure_by(result, added, added_sd)
         self._apply_power_state(result, frame, points, operation)
-        self._apply_limit(result, frame, points, operation)
         if self.state_residuals:
             self.state_residuals.correct(result, frame, points, code, operation)
         if self.simulated:
@@ -421,6 +421,7 @@ class PerformanceModel:
             self._apply_rebuilt(result, frame, points, operation)
         if operation == "write":
             self._apply_collecting(result, frame, points)
+        self._apply_limit(result, frame, points, code, operation)
         return result
 
     def write_load(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
@@ -571,7 +572,9 @@ class PerformanceModel:
         effect_evidence = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], effect_evidence[low])
 
-    def _apply_limit(self, result: Direction, frame: Frame, points: Points, operation: str) -> None:
+    def _apply_limit(
+        self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> None:
         """A power limit holds back what would draw more (`model.evaluate.power_limit`)."""
         power, limited = self.profile.device_power, frame.power_limit_watts > 0
         known_limit = self.profile.power_limit
@@ -597,6 +600,8 @@ class PerformanceModel:
             commands = device_power.write_operations(commands, sequential)
             x = device_power.regressors(nothing, nothing, moved, commands, nothing)
         free = device_power.law_watts(power, x, frame.power_state)
+        for seen in self.state_residuals.corrections(frame, points, code, operation):
+            free[seen.rows] *= np.exp(seen.values.get("watts", 0.0))
         slowed, sd = power_limit.log_slowed(self.profile, frame.power_limit_watts, free)
         for name in result.log_value:
             result.log_value[name] = result.log_value[name] + slowed

@@ -23,7 +23,7 @@ import numpy as np
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, StatePower
-from iojoule.model.evaluate.bands import Floats
+from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import read_column
 from iojoule.model.evaluate.device_power import PARAMETERS
 
@@ -87,11 +87,8 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
     idle += [idle[-1]] * (first - len(idle))
     states = {first + place: watts for place, watts in enumerate(wanted)}
     by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
-    operational = {0, *(effect.power_state for effect in effects if effect.power_state < own)}
-    acts_as = {
-        state: state_within([caps[each] for each in sorted(operational)], watts) if by_states else 0
-        for state, watts in states.items()
-    }
+    draft = profile.model_copy(update={"power_state_effects": effects, "limit_states": states})
+    acts_as = dict(zip(states, law_states(draft, np.array([*states])).tolist(), strict=True))
     # no run has to show a state that changes neither base nor background
     exactly = {"sd": 0.0}
     first_state = StatePower(
@@ -162,11 +159,31 @@ def _least_cap(profile: DeviceProfile) -> float:
     return min([caps[state] for state in states if state < len(caps)] + seen, default=0.0)
 
 
-def for_questions(profile: DeviceProfile, columns: Mapping[str, Any]) -> DeviceProfile:
-    """The profile with the limits that columns of questions state; raises as `with_limits`."""
-    stated, missing = read_column(columns.get("power_limit_watts"), 1)
+def for_questions(profile: DeviceProfile, columns: Mapping[str, Any], rows: int) -> DeviceProfile:
+    """The profile with the limits that columns of n questions state; raises as `with_limits`."""
+    stated, missing = read_column(columns.get("power_limit_watts"), rows)
     limits = {float(watts) for watts in stated[~missing] if watts > 0}
     return profile if limits <= set(profile.limit_states.values()) else with_limits(profile, limits)
+
+
+def law_states(profile: DeviceProfile, power_state: Codes) -> Codes:
+    """The states whose runs say how the drive behaves in these; shape (n,).
+
+    That of a limit is PS0, or the first within the limit where the drive keeps it by its states.
+    """
+    if not profile.limit_states:
+        return power_state
+    assert profile.device_power is not None
+    caps = profile.device_power.cap_watts
+    first = min(profile.limit_states)
+    known = {effect.power_state for effect in profile.power_state_effects}
+    operational = [0, *sorted(state for state in known if state < min(first, len(caps)))]
+    by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
+    standing = np.arange(1 + max(*profile.limit_states, *operational))
+    for state, watts in profile.limit_states.items():
+        within = state_within([caps[each] for each in operational], watts)
+        standing[state] = within if by_states else 0
+    return np.asarray(standing[power_state])
 
 
 def as_first_state(profile: DeviceProfile) -> list[int]:

@@ -29,6 +29,7 @@ from iojoule.model.evaluate.bands import (
 )
 from iojoule.model.evaluate.frame import PATTERNS, Frame
 from iojoule.model.evaluate.operating_point import HostPaths
+from iojoule.model.evaluate.power_limit import law_states
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import Points, TableLookup
 
@@ -71,6 +72,7 @@ class StateResiduals:
     """The tables of a profile; False where it has none."""
 
     def __init__(self, profile: DeviceProfile, paths: HostPaths) -> None:
+        self._profile = profile
         self._loaded = [_Loaded(table, paths) for table in profile.state_residuals or []]
 
     def __bool__(self) -> bool:
@@ -83,7 +85,7 @@ class StateResiduals:
         corrections = []
         for table in self._loaded:
             if table.operation == operation:
-                place = table.path_indices(frame.power_state, code)
+                place = table.path_indices(law_states(self._profile, frame.power_state), code)
                 reached = (place >= 0) & (frame.pattern == table.pattern)
                 weight = self._weight(table, frame.read_fraction)
                 if weight is not None:
@@ -106,8 +108,9 @@ class StateResiduals:
         for table in self._loaded:
             if table.operation in shares and name in table.least:
                 levels = table.least[name]
-                state = np.minimum(frame.power_state, len(levels) - 1)
-                at = (frame.pattern == table.pattern) & (state == frame.power_state)
+                run_in = law_states(self._profile, frame.power_state)
+                state = np.minimum(run_in, len(levels) - 1)
+                at = (frame.pattern == table.pattern) & (state == run_in)
                 watts += shares[table.operation] * np.where(at, levels[state], 0.0)
         return watts
 

@@ -87,7 +87,7 @@ class PowerModel:
             device = device_power.active_value(
                 profile.device_power, activity.device_x, frame.power_state
             )
-            device = device * activity.watts_factor
+            device = _beside_runs(profile.device_power, frame, activity, device)
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
             device, device_sd = self._device(profile.device_power, frame, activity, half)
@@ -196,7 +196,7 @@ class PowerModel:
     ) -> tuple[Floats, Floats]:
         """Active device power and its sd, the uncertainty of the throughput included."""
         value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
-        value = value * activity.watts_factor
+        value = _beside_runs(power, frame, activity, value)
         # what runs nearby showed knows more of a place than the law's parameters do
         seen = np.isfinite(activity.watts_factor_sd)
         sd = np.where(seen, activity.watts_factor_sd * value, sd)
@@ -205,6 +205,17 @@ class PowerModel:
         unsure = self.performance.state.collecting_sd(frame) * activity.write_share
         from_state = power.parameters[5].value * unsure
         return value, np.hypot(np.hypot(sd, from_rate), np.hypot(from_state, self._between * value))
+
+
+def _beside_runs(power: DevicePower, frame: Frame, activity: Activity, value: Floats) -> Floats:
+    """Watts with what runs nearby showed; those were free of a limit, which then holds."""
+    beside = value * activity.watts_factor
+    if not (frame.power_limit_watts > 0).any():
+        return beside
+    free = device_power.law_watts(power, activity.device_x, frame.power_state)
+    limit = device_power.limit_watts(power, frame.power_state)
+    limited = np.minimum(free * activity.watts_factor, limit)
+    return np.where(frame.power_limit_watts > 0, limited, beside)
 
 
 def _power_evidence(

@@ -7,6 +7,7 @@ from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Evidence, MixDispatch
 from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.power_limit import with_limits
 from iojoule.model.evaluate.prediction import DEVICE_VALUE
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.state_residual import mixes_left_out, with_state_residuals
@@ -83,6 +84,33 @@ def runs(profile: DeviceProfile, states=STATES) -> list[Measurement]:
 def learned() -> DeviceProfile:
     profile = unpublished()
     return with_state_residuals(profile, runs(profile))
+
+
+@pytest.mark.parametrize("watts", [100.0, 3.6])
+def test_a_limit_leaves_alone_what_runs_without_one_showed(watts: float) -> None:
+    """Runs of PS0 draw a fifth less than the law says: where that is within a limit it is free."""
+    profile = unpublished()
+    columns = places(states=(0,))
+    seen = [
+        run.model_copy(
+            update={
+                "observations": run.observations.model_copy(
+                    update={"device_power_watts": 0.8 * (run.observations.device_power_watts or 0)}
+                )
+            }
+        )
+        for run in runs(profile)
+    ]
+    learned = with_state_residuals(profile, seen)
+    free, _ = Predictor(learned).predict_columns(columns, len(columns["jobs"]))
+    limited = with_limits(learned, [watts])
+    columns = columns | {"power_limit_watts": [watts] * len(columns["jobs"])}
+    told, _ = Predictor(limited).predict_columns(columns, len(columns["jobs"]))
+    below = free["device_power_watts"].value < 0.99 * watts
+    assert below.any()
+    for name in ("iops", "latency_p99_ns", "device_power_watts"):
+        assert told[name].value[below] == pytest.approx(free[name].value[below], rel=1e-6)
+    assert (told["device_power_watts"].value <= watts * (1.0 + 1e-9)).all()
 
 
 def test_a_depth_that_only_another_state_was_measured_at_is_extrapolated() -> None:

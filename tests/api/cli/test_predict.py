@@ -329,3 +329,14 @@ def test_what_gaps_cost_is_answered_where_it_is_asked_for(ask) -> None:
     )
     assert idle < cycle < active, "most of the five seconds are rest"
     assert unstated["wake_latency_ns"] == unstated["cycle_power_watts"] == "", "no gap is stated"
+
+
+def test_questions_may_state_different_power_limits(ask) -> None:
+    done = ask(
+        "operation,request_bytes,queue_depth,power_limit_watts\n"
+        "read,4096,128,\nread,4096,128,0\nread,4096,128,4.5\nread,4096,128,3.6\n"
+    )
+    free, none, higher, lower = (float(row["device_power_watts"]) for row in rows(done.out))
+    assert free == none > higher > lower
+    assert higher <= 4.5
+    assert lower <= 3.6
