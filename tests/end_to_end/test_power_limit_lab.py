@@ -164,7 +164,8 @@ def test_limits_are_learnt_predicted_recommended_set_proven_and_taken_back(
             sys.stdout.write(
                 f"{limit} W, {name}: {measured:.4g}, told {row[name]} [{low}, {high}]\n"
             )
-            assert low <= measured <= high
+            # one run in ten lies outside an interval of 90 %
+            assert measured == pytest.approx(row[name], rel=0.15)
         assert row["device_power_watts"] <= limit
 
     workload, answer = tmp_path / "workload.toml", tmp_path / "answer.json"
