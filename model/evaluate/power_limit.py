@@ -17,12 +17,18 @@ In one answer every limit stands as one more power state of the profile (`with_l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import DeviceProfile, StatePower
+from iojoule.datasets.profile import (
+    BackgroundWork,
+    DevicePower,
+    DeviceProfile,
+    PowerStateEffect,
+    StatePower,
+)
 from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import read_column
 from iojoule.model.evaluate.device_power import PARAMETERS
@@ -44,104 +50,103 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
     """The profile with one more power state for each limit (`DeviceProfile.limit_states`).
 
     Args:
-        profile: The drive.
-        limits: In W, above 0; those that the profile has already stay.
+        profile: The drive, without such states.
+        limits: In W, above 0.
 
     Raises:
         InputError: The profile knows no watts, or a limit is below what the drive draws awake or
             below every cap that it is known to keep (drives refuse such a limit).
     """
-    wanted = sorted({*limits, *profile.limit_states.values()})
-    power = profile.device_power
+    wanted, power = sorted(set(limits)), profile.device_power
     if power is None:
         raise _refused(
             f"{profile.model_name}: this profile knows no watts of the drive; measure it with a "
             "power meter"
         )
-    share, _ = share_drawn(profile)
-    base, least = power.parameters[_BASE], _least_cap(profile)
-    for watts in wanted:
+    _check(profile, power.parameters[_BASE].value, wanted)
+    effects = profile.power_state_effects
+    highest = max((effect.power_state for effect in effects), default=0)
+    first = max(len(power.cap_watts), len(power.idle_watts), 1 + highest)
+    states = {first + place: watts for place, watts in enumerate(wanted)}
+    draft = profile.model_copy(update={"limit_states": states})
+    acts_as = dict(zip(states, law_states(draft, np.array([*states])).tolist(), strict=True))
+    writes = profile.write_state
+    if writes is not None:
+        works = [*writes.background, *_as_states(writes.background, acts_as)]
+        writes = writes.model_copy(update={"background": works})
+    return draft.model_copy(
+        update={
+            "write_state": writes,
+            "device_power": _power_of(profile, power, first, states, acts_as),
+            "power_state_effects": [*effects, *_as_states(effects, acts_as)],
+        }
+    )
+
+
+def _check(profile: DeviceProfile, base_watts: float, limits: Sequence[float]) -> None:
+    (share, _), least = share_drawn(profile), _least_cap(profile)
+    for watts in limits:
         if watts < least:
             raise _refused(
                 f"{watts:g} W: the lowest cap that {profile.model_name} is known to keep is "
                 f"{least:g} W; name that or more"
             )
-        if share * watts <= base.value:
+        if share * watts <= base_watts:
             raise _refused(
-                f"{watts:g} W: {profile.model_name} draws {base.value:.3g} W awake and without "
-                f"work; name a limit above {base.value / share:.3g} W"
+                f"{watts:g} W: {profile.model_name} draws {base_watts:.3g} W awake and without "
+                f"work; name a limit above {base_watts / share:.3g} W"
             )
-    effects = [
-        effect
-        for effect in profile.power_state_effects
-        if effect.power_state not in profile.limit_states
-    ]
-    own = len(power.cap_watts) - len(profile.limit_states)
-    first = max(
-        own,
-        len(power.idle_watts) - len(profile.limit_states),
-        1 + max((effect.power_state for effect in effects), default=0),
+
+
+def _power_of(
+    profile: DeviceProfile,
+    power: DevicePower,
+    first: int,
+    states: Mapping[int, float],
+    acts_as: Mapping[int, int],
+) -> DevicePower:
+    """The law of power with caps, idle power and base of the states that stand for limits."""
+    share, _ = share_drawn(profile)
+    caps, idle = (
+        [*known, *[known[-1]] * (first - len(known))]
+        for known in (list(power.cap_watts), list(power.idle_watts))
     )
-    caps, idle = list(power.cap_watts[:own]), list(power.idle_watts[:first])
-    caps += [caps[-1]] * (first - len(caps))
-    idle += [idle[-1]] * (first - len(idle))
-    states = {first + place: watts for place, watts in enumerate(wanted)}
     by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
-    draft = profile.model_copy(update={"power_state_effects": effects, "limit_states": states})
-    acts_as = dict(zip(states, law_states(draft, np.array([*states])).tolist(), strict=True))
-    # no run has to show a state that changes neither base nor background
-    exactly = {"sd": 0.0}
-    first_state = StatePower(
+    exactly = {"sd": 0.0}  # no run has to show a state that changes neither base nor background
+    as_first = StatePower(
         power_state=1,
-        base_watts=base.model_copy(update=exactly),
+        base_watts=power.parameters[_BASE].model_copy(update=exactly),
         background_watts=power.parameters[_BACKGROUND].model_copy(update=exactly),
     )
-    known = [law for law in power.states if law.power_state not in profile.limit_states]
-    of_state = {0: first_state} | {law.power_state: law for law in known}
-    limited = power.model_copy(
-        update={
-            "cap_watts": [
-                *caps,
-                *(
-                    caps[acts_as[state]] if by_states else min(share * watts, caps[0])
-                    for state, watts in states.items()
-                ),
-            ],
-            "idle_watts": [*idle, *(idle[other] for other in acts_as.values())],
-            "states": [
-                *known,
-                *(
-                    of_state[other].model_copy(update={"power_state": state})
-                    for state, other in acts_as.items()
-                    if other in of_state
-                ),
-            ],
-        }
-    )
-    copied = [
-        effect.model_copy(update={"power_state": state})
+    of_first = [
+        as_first.model_copy(update={"power_state": state})
         for state, other in acts_as.items()
-        for effect in effects
-        if effect.power_state == other
+        if other == 0
     ]
-    writes = profile.write_state
-    if writes is not None:
-        works = [work for work in writes.background if work.power_state not in profile.limit_states]
-        works += [
-            work.model_copy(update={"power_state": state})
-            for state, other in acts_as.items()
-            for work in works
-            if work.power_state == other
-        ]
-        writes = writes.model_copy(update={"background": works})
-    return profile.model_copy(
+    return power.model_copy(
         update={
-            "write_state": writes,
-            "device_power": limited,
-            "power_state_effects": [*effects, *copied],
-            "limit_states": states,
+            "cap_watts": caps
+            + [
+                caps[acts_as[state]] if by_states else min(share * watts, caps[0])
+                for state, watts in states.items()
+            ],
+            "idle_watts": idle + [idle[other] for other in acts_as.values()],
+            "states": [*power.states, *of_first, *_as_states(power.states, acts_as)],
         }
     )
+
+
+_OfState = TypeVar("_OfState", PowerStateEffect, BackgroundWork, StatePower)
+
+
+def _as_states(known: Sequence[_OfState], acts_as: Mapping[int, int]) -> list[_OfState]:
+    """What is known of power states, for the states that act as these."""
+    return [
+        part.model_copy(update={"power_state": state})
+        for state, other in acts_as.items()
+        for part in known
+        if part.power_state == other
+    ]
 
 
 def state_within(cap_watts: Sequence[float], watts: float) -> int:
@@ -181,7 +186,7 @@ def law_states(profile: DeviceProfile, power_state: Codes) -> Codes:
     by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
     standing = np.arange(1 + max(*profile.limit_states, *operational))
     for state, watts in profile.limit_states.items():
-        within = state_within([caps[each] for each in operational], watts)
+        within = operational[state_within([caps[each] for each in operational], watts)]
         standing[state] = within if by_states else 0
     return np.asarray(standing[power_state])
 
