@@ -8,12 +8,12 @@ over the parts of the estimate (idle at rest, idle between requests, awake, read
 background), so that reads teach nothing about writes, nor requests about rest. The watts beside
 them are what a drive in use draws more than its profile says: a profile that knows hardly any
 joules of a request cannot be mended by a factor. The factors start at 1 with the uncertainty of the
-profile in the interval that shows their part first, and are followed by a
-Kalman filter whose state walks at random, slowly: drives age and warm
-up, so what was learnt wears off (Welch and Bishop, An Introduction to the Kalman Filter, UNC TR
-95-041). A workload is wrong by an amount of its own that lasts as long as it does: that is one more
-part of the state, a share of the watts, forgotten as the workload changes or time passes, so that
-many seconds of one workload teach the factors no more than it, and many workloads teach them soon.
+profile in the interval that shows their part first, and are followed by a Kalman filter whose state
+walks at random, slowly: drives age and warm up, so what was learnt wears off (Welch and Bishop, An
+Introduction to the Kalman Filter, UNC TR 95-041). A workload is wrong by an amount of its own that
+lasts as long as it does: that is one more part of the state, a share of the watts, forgotten as the
+workload changes or time passes, so that many seconds of one workload teach the factors no more than
+it, and many workloads teach them soon.
 What single intervals scatter about all that is kept as its own uncertainty.
 
 A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is

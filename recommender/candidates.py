@@ -285,7 +285,7 @@ def _limits(profile: DeviceProfile, free: Free, current: Configuration) -> list[
 
     Those of `free`, or "all": none and each that was measured.
     """
-    measured = profile.power_limit.measured_watts if profile.power_limit is not None else []
+    measured = power_limit.measured_watts(profile)
     if free.power_limit_watts is None:
         return [] if current.power_limit_watts is None else [current.power_limit_watts]
     if not free.power_limit_watts and not measured:
@@ -297,7 +297,7 @@ def limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> list[float]:
     """Power limits that a workload asks about, W, without 0."""
     free = workload.free or DEFAULT_FREE
     if free.power_limit_watts == ():
-        asked = profile.power_limit.measured_watts if profile.power_limit is not None else []
+        asked = power_limit.measured_watts(profile)
     else:
         asked = list(free.power_limit_watts or ())
     return sorted({watts for watts in (*asked, workload.current.power_limit_watts) if watts})

@@ -191,9 +191,8 @@ def knobs(frame: Frame) -> Floats:
 
 
 def _knob(frame: Frame, name: str) -> Floats:
-    if name in HOST:
-        return np.nan_to_num(frame.host[:, HOST.index(name)], nan=-1.0)
-    return np.asarray(np.nan_to_num(np.asarray(getattr(frame, name), dtype=float), nan=-1.0))
+    values = frame.host[:, HOST.index(name)] if name in HOST else getattr(frame, name)
+    return np.asarray(np.nan_to_num(values.astype(float), nan=-1.0))
 
 
 def path_of(configuration: Configuration | Current) -> Path:

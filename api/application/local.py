@@ -78,7 +78,7 @@ class Resources:
         """Stores results of these keys; a folder by default is deleted when all are there."""
         from iojoule.sim.workers.checkpoint import Kept
 
-        folder = self.folder(*keys) if self.stores else None
+        folder = self.folder(*keys)
         if folder is None:
             yield None
             return

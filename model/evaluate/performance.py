@@ -577,12 +577,7 @@ class PerformanceModel:
     ) -> None:
         """A power limit holds back what would draw more (`model.evaluate.power_limit`)."""
         power, limited = self.profile.device_power, frame.power_limit_watts > 0
-        known_limit = self.profile.power_limit
-        if (
-            power is None
-            or not limited.any()
-            or (known_limit is not None and known_limit.kept_by_states)
-        ):
+        if power is None or not limited.any() or power_limit.kept_by_states(self.profile):
             return
         sequential = frame.pattern != RANDOM
         requests = 1e9 * np.exp(points.log_requests - result.log_value["latency"])
@@ -606,7 +601,7 @@ class PerformanceModel:
         for name in result.log_value:
             result.log_value[name] = result.log_value[name] + slowed
             result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * sd)
-        known = EXTRAPOLATED if known_limit is None else INTERPOLATED
+        known = EXTRAPOLATED if self.profile.power_limit is None else INTERPOLATED
         held = slowed > 0.0
         result.evidence[held] = np.maximum(result.evidence[held], known)
 

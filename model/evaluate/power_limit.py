@@ -46,6 +46,16 @@ def share_drawn(profile: DeviceProfile) -> tuple[float, float]:
     return SHARE_DRAWN if seen is None else (seen.share_drawn.value, seen.share_drawn.sd)
 
 
+def kept_by_states(profile: DeviceProfile) -> bool:
+    """Whether runs showed that the drive keeps limits by its power states."""
+    return profile.power_limit is not None and profile.power_limit.kept_by_states
+
+
+def measured_watts(profile: DeviceProfile) -> list[float]:
+    """Limits that runs were under."""
+    return profile.power_limit.measured_watts if profile.power_limit is not None else []
+
+
 def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfile:
     """The profile with one more power state for each limit (`DeviceProfile.limit_states`).
 
@@ -111,7 +121,7 @@ def _power_of(
         [*known, *[known[-1]] * (first - len(known))]
         for known in (list(power.cap_watts), list(power.idle_watts))
     )
-    by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
+    by_states = kept_by_states(profile)
     exactly = {"sd": 0.0}  # no run has to show a state that changes neither base nor background
     as_first = StatePower(
         power_state=1,
@@ -160,8 +170,8 @@ def _least_cap(profile: DeviceProfile) -> float:
     assert profile.device_power is not None
     caps = profile.device_power.cap_watts
     states = {effect.power_state for effect in profile.power_state_effects}
-    seen = profile.power_limit.measured_watts if profile.power_limit is not None else []
-    return min([caps[state] for state in states if state < len(caps)] + seen, default=0.0)
+    known = [caps[state] for state in states if state < len(caps)]
+    return min([*known, *measured_watts(profile)], default=0.0)
 
 
 def for_questions(profile: DeviceProfile, columns: Mapping[str, Any], rows: int) -> DeviceProfile:
@@ -183,7 +193,7 @@ def law_states(profile: DeviceProfile, power_state: Codes) -> Codes:
     first = min(profile.limit_states)
     known = {effect.power_state for effect in profile.power_state_effects}
     operational = [0, *sorted(state for state in known if state < min(first, len(caps)))]
-    by_states = profile.power_limit is not None and profile.power_limit.kept_by_states
+    by_states = kept_by_states(profile)
     standing = np.arange(1 + max(*profile.limit_states, *operational))
     for state, watts in profile.limit_states.items():
         within = operational[state_within([caps[each] for each in operational], watts)]

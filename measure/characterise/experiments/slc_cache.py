@@ -256,6 +256,7 @@ class SlcCache:
 
     def answer(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
+        works = _works_after_filling(evidence)
         drops = [_drop(evidence, row) for row in evidence.named("fill ")]
         known = [drop for drop in drops if drop is not None]
         written = max((row["bytes_written"] for row in evidence.named("fill ")), default=0.0)
@@ -264,7 +265,7 @@ class SlcCache:
             return {
                 "cache_bytes": missing(reason, "bytes", _SIZE, low=written),
                 "cache_bytes_by_power": missing(reason, "bytes", _POWER, low=written),
-                **_fold(evidence),
+                **_fold(works),
             }
         place = float(np.mean([change.place for change in known]))
         low = min(change.low for change in known)
@@ -279,8 +280,8 @@ class SlcCache:
             "write_slow_bytes_per_second": estimated(
                 first.after, first.after_error, "bytes/s", _RATE, least=0.0
             ),
-            **_fold(evidence),
-            "full_work_joules": _full_work(evidence),
+            **_fold(works),
+            "full_work_joules": _full_work(works),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
@@ -370,9 +371,8 @@ def _works_after_filling(evidence: Evidence) -> list[tuple[Housekeeping, bool]]:
     return works
 
 
-def _full_work(evidence: Evidence) -> Estimate:
+def _full_work(works: list[tuple[Housekeeping, bool]]) -> Estimate:
     """Joules of the work that went on at once after the cache ran full."""
-    works = _works_after_filling(evidence)
     if not works:
         return missing("no power meter that is fast enough to see it", "J", _FULL)
     joules = [work.joules for work, _ in works]
@@ -386,9 +386,8 @@ def _full_work(evidence: Evidence) -> Estimate:
     return between(float(np.mean(joules)), low, high, "J", _FULL)
 
 
-def _fold(evidence: Evidence) -> Estimates:
+def _fold(works_after: list[tuple[Housekeeping, bool]]) -> Estimates:
     unit = "s"
-    works_after = _works_after_filling(evidence)
     if not works_after:
         reason = "no power meter that is fast enough to see it"
         return {
