@@ -293,8 +293,24 @@ def _limits(profile: DeviceProfile, free: Free, current: Configuration) -> list[
     return _axis(free.power_limit_watts, [0.0, *measured], current.power_limit_watts or 0.0)
 
 
-def limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> list[float]:
-    """Power limits that a workload asks about, W, without 0."""
+def with_limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> DeviceProfile:
+    """The profile with the power limits that a workload profile asks about.
+
+    Raises:
+        InputError: The drive takes no such limit; names the field.
+    """
+    limits = _limits_of(profile, workload)
+    if set(limits) <= set(profile.limit_states.values()):
+        return profile
+    try:
+        return power_limit.with_limits(profile, limits)
+    except InputError as error:
+        place = "current" if workload.current.power_limit_watts else "free"
+        raise InputError(f"{place}.{error.message}", field=f"{place}.{error.field}") from None
+
+
+def _limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> list[float]:
+    """Power limits that a workload profile asks about, W, without 0."""
     free = workload.free or DEFAULT_FREE
     if free.power_limit_watts == ():
         asked = power_limit.measured_watts(profile)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
@@ -11,17 +11,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
-from iojoule.model.evaluate import power_limit
 from iojoule.model.evaluate.equal_work import work_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
 from iojoule.recommender import durability, explain, pareto
-from iojoule.recommender.candidates import build_candidates, demand_of, limits_of
+from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
 from iojoule.recommender.evaluate import (
     DEMAND,
     Evaluated,
@@ -110,12 +108,14 @@ class Recommender:
         """
         return cls(under(profile, conditions or Conditions()))
 
-    def _with_limits(self, limits: Sequence[float], workload: WorkloadProfile) -> Recommender:
-        try:
-            return Recommender(power_limit.with_limits(self.profile, limits))
-        except InputError as error:
-            place = "current" if workload.current.power_limit_watts else "free"
-            raise InputError(f"{place}.{error.message}", field=f"{place}.{error.field}") from None
+    def knowing_limits_of(self, workload: WorkloadProfile) -> Recommender:
+        """This recommender, or that of the drive under the power limits of a workload profile.
+
+        Raises:
+            InputError: The drive takes no such limit; names the field.
+        """
+        limited = with_limits_of(self.profile, workload)
+        return self if limited is self.profile else Recommender(limited)
 
     def recommend(
         self,
@@ -136,10 +136,9 @@ class Recommender:
             InputError: The workload profile asks for something that this drive or its profile
                 does not have; the message names the field and the remedy.
         """
-        limits = limits_of(self.profile, workload)
-        if not set(limits) <= set(self.profile.limit_states.values()):
-            limited = self._with_limits(limits, workload)
-            return limited.recommend(workload, rows=rows, least_probability=least_probability)
+        knowing = self.knowing_limits_of(workload)
+        if knowing is not self:
+            return knowing.recommend(workload, rows=rows, least_probability=least_probability)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
         searches = [
             self._search(step, candidates) for step in durability.ladder(self.profile, workload)

@@ -45,6 +45,15 @@ class Predictors:
             self._built[key] = Predictor(under(self.profile, asked))
         return self._built[key]
 
+    def knowing_limits_of(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Predictors:
+        """These, or those of the drive under the power limits that rows state.
+
+        Raises:
+            InputError: The drive takes no such limit; the message starts with the row.
+        """
+        limited = for_questions(self.profile, columns, rows)
+        return self if limited is self.profile else Predictors(limited, self.conditions)
+
     def predict_columns(
         self,
         columns: Mapping[str, Sequence[Any]],
@@ -57,10 +66,9 @@ class Predictors:
         Raises:
             InputError: As above; the message starts with the row.
         """
-        limited = for_questions(self.profile, columns, rows)
-        if limited is not self.profile:
-            with_them = Predictors(limited, self.conditions)
-            return with_them.predict_columns(columns, conditions, rows, only)
+        knowing = self.knowing_limits_of(columns, rows)
+        if knowing is not self:
+            return knowing.predict_columns(columns, conditions, rows, only)
         frame, used = make_frame(self.profile, columns, rows)
         asked = demanded.demands(frame, columns)
         if not conditions:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, WriteState
-from iojoule.model.evaluate import power_limit
+from iojoule.model.evaluate import device_power, power_limit
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import RANDOM, Frame
 
@@ -278,6 +278,32 @@ class DeviceState:
             log_sd = float(np.hypot(joules.sd, watts.sd / watts.value))
             self._seconds[first] = joules.value / watts.value, log_sd
             self._watts[first] = watts.value, watts.sd
+        self._hold_back(profile)
+
+    def _hold_back(self, profile: DeviceProfile) -> None:
+        """Background work under a power limit draws no more than it, and takes as much longer."""
+        power = profile.device_power
+        states = [state for state in profile.limit_states if state < len(self._watts)]
+        if power is None or not states or power_limit.kept_by_states(profile):
+            return
+        limit = np.array([profile.limit_states[state] for state in states])
+        idle = np.array([power.idle_watts[state].value for state in states])
+        base = device_power.base_watts(power, np.array(states))
+        watts, watts_sd = self._watts[states].T
+        slowed, slowed_sd = power_limit.log_slowed(
+            profile, limit, lambda longer: base + (idle + watts - base) * np.exp(-longer)
+        )
+        share, share_sd = power_limit.share_drawn(profile)
+        held = slowed > 0
+        seconds, log_sd = self._seconds[states].T
+        self._seconds[states] = np.stack([seconds * np.exp(slowed), np.hypot(log_sd, slowed_sd)], 1)
+        self._watts[states] = np.stack(
+            [
+                np.where(held, share * limit - idle, watts),
+                np.where(held, share_sd * limit, watts_sd),
+            ],
+            axis=1,
+        )
 
     def cache_share(self, fill: Floats) -> Floats:
         """Size of the cache over that of an empty drive, by fill; 1 where the fill is unknown.

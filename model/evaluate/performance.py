@@ -49,6 +49,7 @@ from iojoule.model.evaluate.bands import (
     merge,
 )
 from iojoule.model.evaluate.device_state import DeviceState
+from iojoule.model.evaluate.device_work import device_work, load
 from iojoule.model.evaluate.frame import ENGINES, PATTERNS, RANDOM, SEQUENTIAL, Frame
 from iojoule.model.evaluate.loaded_surface import QUANTITIES, LoadedSurface
 from iojoule.model.evaluate.operating_point import HostPaths, OperatingPoint, code_of, host_paths
@@ -579,25 +580,19 @@ class PerformanceModel:
         power, limited = self.profile.device_power, frame.power_limit_watts > 0
         if power is None or not limited.any() or power_limit.kept_by_states(self.profile):
             return
-        sequential = frame.pattern != RANDOM
-        requests = 1e9 * np.exp(points.log_requests - result.log_value["latency"])
-        commands = (
-            requests
-            * points.commands
-            / device_power.merged(
-                frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
-            )
-        )
-        nothing, moved = np.zeros(len(frame)), requests * frame.request_bytes
-        if operation == "read":
-            x = device_power.regressors(moved, commands, nothing, nothing, nothing)
-        else:
-            commands = device_power.write_operations(commands, sequential)
-            x = device_power.regressors(nothing, nothing, moved, commands, nothing)
-        free = device_power.law_watts(power, x, frame.power_state)
-        for seen in self.state_residuals.corrections(frame, points, code, operation):
-            free[seen.rows] *= np.exp(seen.values.get("watts", 0.0))
-        slowed, sd = power_limit.log_slowed(self.profile, frame.power_limit_watts, free)
+        log_iops = np.log(1e9) + points.log_requests - result.log_value["latency"]
+        reads = np.full(len(frame), float(operation == "read"))
+        seen = list(self.state_residuals.corrections(frame, points, code, operation))
+
+        def watts(slowed: Floats) -> Floats:
+            iops = np.exp(log_iops - slowed)
+            work = device_work(self, frame, points, iops, reads, 1.0 - reads)
+            drawn = device_power.law_watts(power, work.regressors, frame.power_state)
+            for one in seen:
+                drawn[one.rows] *= np.exp(one.values.get("watts", 0.0))
+            return drawn
+
+        slowed, sd = power_limit.log_slowed(self.profile, frame.power_limit_watts, watts)
         for name in result.log_value:
             result.log_value[name] = result.log_value[name] + slowed
             result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * sd)
@@ -643,11 +638,6 @@ class PerformanceModel:
             result.half_width[name] = np.hypot(
                 result.half_width[name], NORMAL_90 * np.hypot(sd, tail)
             )
-
-
-def load(requests_per_second: Floats, log_least_ns: Floats) -> Floats:
-    """Share of a capacity that is used, 0 to 1, where a request takes so long of it at least."""
-    return np.minimum(requests_per_second * np.exp(log_least_ns) * 1e-9, 1.0)
 
 
 def _deeper(points: Points) -> Floats:

@@ -7,16 +7,18 @@ less. The power above that of an awake drive without work, B, is proportional to
     max(1, (P - B) / (m W - B))
 
 times as long at a limit of W watts, where m is the share of its limit that a drive draws which is
-held back by it: controllers keep below. Runs under a limit tell m (`datasets.profile.PowerLimit`),
-or that the drive keeps limits by its power states: a state with a higher cap is not available under
-a limit (NVMe Base 2.3, Power Limit). Then a limit does what the first state within it does.
+held back by it: controllers keep below. Folding falls faster than the rate
+(`device_power.folding`): writes with it are held back less. Runs under a limit tell m
+(`datasets.profile.PowerLimit`), or that the drive keeps limits by its power states: a state with a
+higher cap is not available under a limit (NVMe Base 2.3, Power Limit). Then a limit does what the
+first state within it does.
 
 In one answer every limit stands as one more power state of the profile (`with_limits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,6 +38,10 @@ from iojoule.model.evaluate.device_power import PARAMETERS
 SHARE_DRAWN = (1.0, 0.1)
 """Share of its limit that a drive draws which is held back by it, and its sd, where no run showed
 it; an assumption."""
+
+STEPS = 4
+"""Steps of the false position to what just keeps a limit. The logarithm of what is drawn above B is
+convex in that of the rate, so that every step keeps the limit."""
 
 _BASE, _BACKGROUND = PARAMETERS.index("base_watts"), PARAMETERS.index("background_watts")
 
@@ -64,16 +70,15 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
         limits: In W, above 0.
 
     Raises:
-        InputError: The profile knows no watts, or a limit is below what the drive draws awake or
-            below every cap that it is known to keep (drives refuse such a limit).
+        InputError: The drive is no NVMe drive, the profile knows no watts, or a limit is below what
+            the drive draws awake or below every cap that it is known to keep (drives refuse such a
+            limit).
     """
-    wanted, power = sorted(set(limits)), profile.device_power
-    if power is None:
-        raise _refused(
-            f"{profile.model_name}: this profile knows no watts of the drive; measure it with a "
-            "power meter"
-        )
-    _check(profile, power.parameters[_BASE].value, wanted)
+    wanted = sorted(set(limits))
+    for watts in wanted:
+        _check(profile, watts)
+    power = profile.device_power
+    assert power is not None
     effects = profile.power_state_effects
     highest = max((effect.power_state for effect in effects), default=0)
     first = max(len(power.cap_watts), len(power.idle_watts), 1 + highest)
@@ -93,19 +98,30 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
     )
 
 
-def _check(profile: DeviceProfile, base_watts: float, limits: Sequence[float]) -> None:
-    (share, _), least = share_drawn(profile), _least_cap(profile)
-    for watts in limits:
-        if watts < least:
-            raise _refused(
-                f"{watts:g} W: the lowest cap that {profile.model_name} is known to keep is "
-                f"{least:g} W; name that or more"
-            )
-        if share * watts <= base_watts:
-            raise _refused(
-                f"{watts:g} W: {profile.model_name} draws {base_watts:.3g} W awake and without "
-                f"work; name a limit above {base_watts / share:.3g} W"
-            )
+def _check(profile: DeviceProfile, watts: float) -> None:
+    """Raises InputError, as `with_limits` does, for a limit that cannot be asked about."""
+    power, name = profile.device_power, profile.model_name
+    if profile.interface in ("sata", "sas"):
+        raise _refused(
+            f"{name} is a {profile.interface.upper()} drive; only NVMe drives take a power limit; "
+            "leave it out"
+        )
+    if power is None:
+        raise _refused(
+            f"{name}: this profile knows no watts of the drive; measure it with a power meter"
+        )
+    least, base_watts = _least_cap(profile), power.parameters[_BASE].value
+    if watts < least:
+        raise _refused(
+            f"{watts:g} W: the lowest cap that {name} is known to keep is {least:g} W; "
+            "name that or more"
+        )
+    share, _ = share_drawn(profile)
+    if share * watts <= base_watts:
+        raise _refused(
+            f"{watts:g} W: {name} draws {base_watts:.3g} W awake and without work; "
+            f"name a limit above {base_watts / share:.3g} W"
+        )
 
 
 def _power_of(
@@ -175,10 +191,21 @@ def _least_cap(profile: DeviceProfile) -> float:
 
 
 def for_questions(profile: DeviceProfile, columns: Mapping[str, Any], rows: int) -> DeviceProfile:
-    """The profile with the limits that columns of n questions state; raises as `with_limits`."""
+    """The profile with the limits that columns of n questions state.
+
+    Raises:
+        InputError: As `with_limits`; the message starts with the row.
+    """
     stated, missing = read_column(columns.get("power_limit_watts"), rows)
-    limits = {float(watts) for watts in stated[~missing] if watts > 0}
-    return profile if limits <= set(profile.limit_states.values()) else with_limits(profile, limits)
+    rows_of = {float(stated[row]): row for row in np.flatnonzero(~missing)[::-1] if stated[row] > 0}
+    if set(rows_of) <= set(profile.limit_states.values()):
+        return profile
+    for watts, row in sorted(rows_of.items(), key=lambda one: one[1]):
+        try:
+            _check(profile, watts)
+        except InputError as error:
+            raise InputError(f"row {row + 1}: {error.message}", field=error.field) from None
+    return with_limits(profile, rows_of)
 
 
 def law_states(profile: DeviceProfile, power_state: Codes) -> Codes:
@@ -216,28 +243,34 @@ def state_of_limit(profile: DeviceProfile, watts: float) -> int:
 
 
 def log_slowed(
-    profile: DeviceProfile, limit_watts: Floats, free_watts: Floats
+    profile: DeviceProfile, limit_watts: Floats, watts: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats]:
-    """Log of how much longer requests take under limits, and its sd; 0 where nothing is held back.
+    """Log of how much longer work takes under limits, and its sd; 0 where nothing is held back.
 
     Args:
         profile: It knows its power.
         limit_watts: Shape (n,); 0 or NaN for none.
-        free_watts: What the drive would draw without a limit, shape (n,).
+        watts: What the drive would draw without a limit if work took exp(x) times as long.
     """
     power = profile.device_power
     assert power is not None
     base = power.parameters[_BASE].value
     share, share_sd = share_drawn(profile)
     limited = limit_watts > 0
-    allowed = np.where(limited, share * limit_watts, np.inf)
-    above = np.maximum(free_watts - base, 0.0)
-    with np.errstate(divide="ignore"):
-        slowed = np.where(limited, np.maximum(np.log(above / (allowed - base)), 0.0), 0.0)
-    held = slowed > 0.0
-    room = np.where(held, allowed - base, 1.0)
-    of_law = power.relative_sd * free_watts / np.where(held, above, 1.0)
-    of_share = np.where(held, limit_watts, 0.0) * share_sd / room
+    room = np.where(limited, share * limit_watts - base, np.inf)
+
+    def beyond(drawn: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(drawn - base, 0.0) / room)
+
+    free = watts(np.zeros(len(limit_watts)))
+    beyond_free = np.maximum(beyond(free), 0.0)
+    held, slowed = beyond_free > 0.0, beyond_free
+    for _ in range(STEPS if held.any() else 0):
+        share_of = beyond_free / np.where(held, beyond_free - beyond(watts(slowed)), 1.0)
+        slowed = np.where(held, np.minimum(slowed, slowed * share_of), 0.0)
+    of_law = power.relative_sd * free / np.where(held, free - base, 1.0)
+    of_share = np.where(held, limit_watts * share_sd / room, 0.0)
     return slowed, np.where(held, np.hypot(of_law, of_share), 0.0)
 
 

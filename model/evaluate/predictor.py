@@ -9,7 +9,6 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import background_work as aftermath
-from iojoule.model.evaluate import background_work as write_balance
 from iojoule.model.evaluate import device_power, host_power, host_work, idle_gaps
 from iojoule.model.evaluate.bands import (
     DATASHEET,
@@ -23,10 +22,11 @@ from iojoule.model.evaluate.bands import (
     Floats,
     merge,
 )
-from iojoule.model.evaluate.frame import SEQUENTIAL, Frame, make_frame
+from iojoule.model.evaluate.device_work import device_work
+from iojoule.model.evaluate.frame import Frame, make_frame
 from iojoule.model.evaluate.mixes import mix
 from iojoule.model.evaluate.operating_point import OperatingPoint, operating_point
-from iojoule.model.evaluate.performance import PerformanceModel, load
+from iojoule.model.evaluate.performance import PerformanceModel
 from iojoule.model.evaluate.prediction import Activity, Prediction, joined
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.surface import Points
@@ -231,22 +231,8 @@ class Predictor:
         fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
         host_load = host_work.activity(costs, iops, None, self._gaps)
-        sequential = frame.pattern == SEQUENTIAL
-        commands = iops * points.commands * self._placed(frame)
-        commands /= device_power.merged(
-            frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
-        )
-        collecting = self.performance.state.collecting(frame)
-        cleared_most = write_balance.cleared_most(self.profile, frame)
-        x = device_power.regressors(
-            iops * fraction * frame.request_bytes,
-            commands * fraction,
-            iops * (1 - fraction) * frame.request_bytes,
-            device_power.write_operations(commands * (1 - fraction), sequential),
-            self._background(
-                frame, points, iops * (1 - fraction), collecting, writes, cleared_most
-            ),
-        )
+        work = device_work(self.performance, frame, points, iops, fraction, writes)
+        x = work.regressors
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
             device_x=x,
@@ -254,47 +240,14 @@ class Predictor:
             drawn=host_work.drawn(self.profile, host_load, operating),
             costs=costs,
             write_share=writes,
-            collecting=collecting,
-            cleared_most=cleared_most,
+            collecting=work.collecting,
+            cleared_most=work.cleared_most,
             own_work=self._own_work(frame, x),
             buffer_requests=self._buffer_requests(frame),
             watts_factor=factor,
             awake_factor=np.exp(self.performance.state_residuals.least("watts", frame)),
             watts_factor_sd=factor_sd,
         )
-
-    def _background(
-        self,
-        frame: Frame,
-        points: Points,
-        writes_per_second: Floats,
-        collecting: Floats,
-        writes: Floats,
-        cleared_most: Floats,
-    ) -> Floats:
-        """Share of the time in which the flash works on the drive's own behalf.
-
-        A drive that collects does so as much as is written: a queue too short to fill it costs no
-        more for what it writes, and no less than where gaps just let the drive keep up.
-        """
-        power = self.profile.device_power
-        if power is None or not writes_per_second.any():
-            return np.zeros(len(frame))
-        least = self.performance.log_least_write_ns(frame, points)
-        share = device_power.folding(load(writes_per_second, least))
-        if collecting.any():
-            rate, _ = self.performance.state.collecting_rate(frame)
-            each = np.log(frame.request_bytes) - np.log(rate * 1e-9)
-            collects = load(writes_per_second, np.maximum(least, each))
-            joules, _ = self.performance.state.joules_per_byte(frame)
-            kept_up = joules * np.minimum(writes_per_second * frame.request_bytes, cleared_most)
-            per_share = device_power.background_watts(power, np.ones((1, 6)), frame.power_state)
-            least_share = np.divide(
-                kept_up, per_share, out=np.zeros(len(frame)), where=per_share > 0.0
-            )
-            own = np.maximum(np.minimum(writes, collects), least_share)
-            share = np.maximum(share, collecting * own)
-        return share
 
     def _own_work(self, frame: Frame, x: Floats) -> Floats:
         """Background watts while serving, as written bytes a second, shape (n,)."""
@@ -303,13 +256,6 @@ class Predictor:
             return np.zeros(len(frame))
         watts = device_power.background_watts(self.profile.device_power, x, frame.power_state)
         return np.divide(watts, joules, out=np.zeros(len(frame)), where=joules > 0.0)
-
-    def _placed(self, frame: Frame) -> Floats | float:
-        """Share of the commands that cost energy of their own, beside that of their bytes.
-
-        On a disk those for which the arm moves: requests that follow each other need none.
-        """
-        return (frame.pattern != SEQUENTIAL) * 1.0 if self.profile.is_disk else 1.0
 
     def _buffer_requests(self, frame: Frame) -> Floats:
         buffer = self.profile.write_buffer_bytes

@@ -349,6 +349,9 @@ class _Runs:
             self.work * float(np.nan_to_num(log_sd)[0])
         )
         self.background_watts = float(np.nan_to_num(watts)[0])
+        limited = frame.power_limit_watts > 0  # in every run, however much more it would draw
+        limits = device_power.limit_watts(power, frame.power_state)
+        self.most_watts = float(np.where(limited, limits, np.inf)[0])
         self.joules_per_byte = np.maximum(joules[0] + self.work * joules_sd[0], 0.0)
         self.base_watts = float(device_power.base_watts(power, frame.power_state)[0])
         idle, idle_sd = device_power.idle_watts(power, frame.background_state)
@@ -554,6 +557,7 @@ class _Runs:
             np.concatenate([getattr(part, name) for part in parts], axis=1)
             for name in ("rate", "watts", "cache", "background", "collecting")
         )
+        watts = np.minimum(watts, self.most_watts)
         written, energy = rate @ steps, watts @ steps
         owed = self._more() * self.owed
         work, joules = owed * self.seconds_per_byte, owed * self.joules_per_byte

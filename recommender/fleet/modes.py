@@ -37,7 +37,7 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
-from iojoule.recommender.candidates import build_candidates, demand_of
+from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
 from iojoule.recommender.evaluate import Judge, Judged, Question
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
@@ -162,6 +162,7 @@ class DriveModel:
         self.profile = profile
         self.power = profile.device_power
         self.confidence = confidence
+        self.scope = scope
         self.with_cpu = scope is Scope.DEVICE_CPU
         if self.with_cpu and profile.host_power is None:
             raise InputError(
@@ -266,6 +267,17 @@ class DriveModel:
         Raises:
             InfeasibleError: No configuration keeps the SLA.
         """
+        limited = with_limits_of(self.profile, workload)
+        if limited is not self.profile:
+            knowing = DriveModel(limited, self.confidence, self.scope)
+            return knowing.modes(
+                workload,
+                part,
+                peak_over_mean,
+                share_bytes_per_second,
+                drives_per_host,
+                spin_ups_a_year,
+            )
         asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
         judge = self._judge(asked, candidates.current.request_bytes)

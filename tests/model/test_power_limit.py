@@ -17,6 +17,7 @@ from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.power_limit import with_limits
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 from iojoule.model.fit.selection import fit_limit, within_limits
 from tests.errors import having
 from tests.model.test_gates import run
@@ -84,6 +85,26 @@ def test_what_is_held_back_draws_the_limit_and_does_work_in_proportion() -> None
     assert share == pytest.approx((LIMIT - base) / (watts - base), rel=0.05)
 
 
+@pytest.mark.parametrize("pattern", ["random", "sequential"])
+@pytest.mark.parametrize("watts", [3.3, 4.5, 5.2])
+def test_writing_past_the_cache_and_what_follows_keep_the_limit(pattern: str, watts: float) -> None:
+    phases = [Phase(900.0, write=True), Phase(120.0, write=False)]
+    columns = {"operation": "write", "pattern": pattern, "request_bytes": 131072, "queue_depth": 32}
+
+    def along(limit: float) -> Trajectory:
+        asked = columns | {"power_limit_watts": limit}
+        one = with_limits(PROFILE, [limit]) if limit else PROFILE
+        return follow(Predictor(one), asked, phases, step_seconds=1.0)
+
+    limited, free = along(watts), along(0.0)
+    assert limited.collecting.any()
+    assert limited.background.any()
+    assert limited.watts_high.max() <= watts + 1e-9
+    assert limited.watts[:20].mean() == pytest.approx(min(watts, free.watts[:20].mean()), rel=1e-3)
+    assert (np.cumsum(limited.bytes_per_second) <= 1.001 * np.cumsum(free.bytes_per_second)).all()
+    assert limited.bytes_written.value < free.bytes_written.value
+
+
 def test_a_limit_above_what_the_load_takes_changes_nothing() -> None:
     columns = {"operation": "read", "pattern": "random", "request_bytes": 4096}
     free = ask(PROFILE, Predictor(PROFILE), 1, queue_depth=8, **columns)
@@ -141,6 +162,11 @@ def test_a_limit_below_every_cap_or_what_the_drive_draws_awake_is_refused(watts:
 def test_a_profile_without_watts_is_refused() -> None:
     with pytest.raises(InputError, check=having(field="power_limit_watts")):
         with_limits(PROFILE.model_copy(update={"device_power": None}), [5.0])
+
+
+def test_a_drive_that_is_no_nvme_drive_takes_no_limit() -> None:
+    with pytest.raises(InputError, check=having(field="power_limit_watts")):
+        with_limits(load_shipped_profile("samsung-860-pro"), [2.0])
 
 
 def test_a_limit_and_a_lower_state_at_once_are_refused() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from iojoule.datasets.errors import InputError
+from iojoule.model.evaluate.power_limit import with_limits
 from iojoule.recommender.validation.laws.drawing import (
     DEPTHS,
     JOBS,
@@ -31,7 +33,14 @@ from iojoule.recommender.validation.laws.registry import (
     law,
     obeys,
 )
-from iojoule.recommender.validation.laws.subject import POWER, Answer, Subject, figure, value
+from iojoule.recommender.validation.laws.subject import (
+    POWER,
+    Answer,
+    Subject,
+    estimate,
+    figure,
+    value,
+)
 
 SLEEPING_WATTS = 0.1
 """Threads that sleep may differ by so many watts, and by this share of what work adds: wake-ups
@@ -169,10 +178,12 @@ def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
     "pairs of random questions that differ in demand, in the requests in flight, in a latency "
     "bound, in a power cap or in the choice of one knob (the last three also with today's "
     "configuration, which keeps both bounds): watts of the first row; what is feasible under the "
-    "tighter question is feasible under the looser",
+    "tighter question is feasible under the looser; of two power limits of the drive (NVMe) the "
+    "lower serves and draws no more, no more than itself is drawn, and limits to choose from cost "
+    "nothing",
 )
 def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]:
-    """Four pairs of questions."""
+    """Pairs of questions."""
     profile = subject.profile
     work = draw_work(profile, source)
     one = draw_current(profile, source, work["useful_request_bytes"])
@@ -232,6 +243,45 @@ def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]
         for knob in source.choice(list(free), 2, replace=False):
             wide = cost(demand, {}, free | {str(knob): "all"}, today=today)
             yield _no_dearer(f"{probe}, {knob} of {free[knob]} and of all", wide, base)
+    if limits := _draw_limits(subject, source, work, one):
+        yield from _lower_does_less(subject, work, one, limits)
+        wide = cost(demand, {}, free | {"power_limit_watts": [0.0, *limits]})
+        yield _no_dearer(f"{plain}, and power limits of {limits}", wide, cheap)
+
+
+def _draw_limits(subject: Subject, source: Source, work: Answer, one: Answer) -> list[float]:
+    """Two power limits, the lower first; none where the drive or its profile takes none."""
+    drawn = value(row_at(subject, work, one | {"power_state": 0}), POWER["device"])
+    lower = drawn * float(source.uniform(0.4, 1.1))
+    limits = [round(watts, 3) for watts in (lower, lower * float(source.uniform(1.05, 1.6)))]
+    try:
+        with_limits(subject.profile, limits)
+    except InputError:
+        return []
+    return limits
+
+
+def _lower_does_less(
+    subject: Subject, work: Answer, one: Answer, limits: list[float]
+) -> Iterator[Finding]:
+    """One configuration at full speed under two power limits, and under none."""
+    rows = [
+        row_at(subject, work, one | {"power_state": 0, "power_limit_watts": watts})
+        for watts in (*limits, 0.0)
+    ]
+    for watts, row in zip(limits, rows, strict=False):
+        most = estimate(row[POWER["device"]]).high
+        probe = told(work, one, None, f"limited to {watts} W")
+        yield obeys(probe, "no more than the limit is drawn", f"{most:.4g} W", most - watts - 1e-6)
+    for name in ("capacity_bytes_per_second", POWER["device"]):
+        for (watts, lower), higher in zip(zip(limits, rows, strict=False), rows[1:], strict=True):
+            less, more = value(lower, name), value(higher, name)
+            yield obeys(
+                told(work, one, None, f"limited to {watts} W, and to more or not at all"),
+                f"no higher {name} under the lower limit",
+                f"{less:.5g} against {more:.5g}",
+                less / more - 1.0 - 1e-9,
+            )
 
 
 def _some(source: Source, items: tuple[int, ...]) -> list[int]:

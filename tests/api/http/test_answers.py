@@ -101,6 +101,40 @@ def test_known_conditions_narrow_a_recommendation(service: httpx.Client) -> None
     assert width(pcie_generation=3) < width()
 
 
+def test_limits_in_watts_are_asked_about_everywhere_with_the_same_figures(
+    service: httpx.Client, iojoule: Any, device: str
+) -> None:
+    limits = [3.5, 4.5, 0.0]
+    asked = [{"queue_depth": 32, "power_limit_watts": watts} for watts in limits]
+    told = service.post("/predict", json={"device": device, "configurations": asked}).json()
+    rows = told["predictions"]
+    speeds = [row["iops"] for row in rows]
+    assert speeds == sorted(speeds)
+    assert all(
+        row["device_power_watts_high"] <= watts
+        for row, watts in zip(rows, limits, strict=True)
+        if watts
+    )
+    line = ("--set", "queue_depth=32", "--set", "power_limit_watts=3.5", "-o", "json")
+    shown = json.loads(iojoule("predict", "--device", device, *line).out)
+    assert shown["predictions"] == rows[:1]
+    profile = RECOMMEND["workload_profile"]
+    free = profile["free"] | {"power_limit_watts": [0, 4.5], "power_state": [0]}
+    body = RECOMMEND | {"workload_profile": profile | {"free": free}}
+    answer = service.post("/recommend", json=body).json()
+    assert {one["configuration"]["power_limit_watts"] for one in answer["pareto"]} <= {0, 4.5, None}
+    today = profile["current"] | {"power_limit_watts": 4.5, "power_state": 0}
+    asked_if = {"device": device, "workload_profile": profile | {"current": today}}
+    changed = service.post(
+        "/what-if", json=asked_if | {"changes": {"current.power_limit_watts": 3.5}}
+    ).json()
+    before, after = (
+        changed[side]["answer"]["current"]["configuration"]["power_limit_watts"]
+        for side in ("base", "changed")
+    )
+    assert (before, after) == (4.5, 3.5)
+
+
 def test_conditions_say_what_the_intervals_are_about(service: httpx.Client) -> None:
     kinds = ("same-host", "another-host", "another-drive")
     asked = [{"queue_depth": 1, "interval_for": kind} for kind in kinds]

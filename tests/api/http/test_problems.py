@@ -41,6 +41,8 @@ def predict(device: str, **fields: Any) -> dict[str, Any]:
         ({"engine": "spdk", "completion": "interrupt"}, "completion"),
         ({"engine": "aio"}, "engine"),
         ({"power_state": 4}, "power_state"),
+        ({"power_limit_watts": 0.5}, "power_limit_watts"),
+        ({"power_limit_watts": 5, "power_state": 1}, "power_limit_watts"),
         ({"queue_depht": 1}, "queue_depht"),
         ({"iops": 1}, "iops"),
         ({"queue_depth": 1.5}, "queue_depth"),
