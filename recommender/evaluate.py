@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,12 +68,14 @@ class Evaluated:
     Attributes:
         frame: The configurations.
         prediction: At full speed.
+        alone: With a single request in flight; None where that was not needed.
         work: At the demanded work.
         watts: Mean power at that work.
     """
 
     frame: Frame
     prediction: Prediction
+    alone: Prediction | None
     work: Work
     watts: Watts
 
@@ -168,6 +170,11 @@ class Judge:
             single = None if alone is None else found.take(place[rows], only - {DEVICE_VALUE})
             yield self._evaluated(frame, prediction, single)
 
+    def evaluate_again(self, blocks: Iterable[Evaluated]) -> Iterator[Evaluated]:
+        """Candidates that were evaluated for a question of another demand, for this one."""
+        for block in blocks:
+            yield self._evaluated(block.frame, block.prediction, block.alone)
+
     def judge_lightly(self, frame: Frame) -> Judged:
         """As `judge`, of the quantities that the search needs."""
         return self.judge(frame, *self._with_alone(frame, self.search_quantities))
@@ -204,7 +211,7 @@ class Judge:
         demand = self.question.demand
         work = work_of(frame, prediction, demand, alone)
         watts = watts_of(self.predictor.profile, frame, prediction, work, demand.rest)
-        return Evaluated(frame, prediction, work, watts)
+        return Evaluated(frame, prediction, alone, work, watts)
 
     def judge_evaluated(self, evaluated: Evaluated) -> Judged:
         """Hold candidates against the bounds."""

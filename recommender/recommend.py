@@ -15,6 +15,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
 from iojoule.model.evaluate.equal_work import work_of
 from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
@@ -180,16 +181,29 @@ class Recommender:
         """The judge, and today's configuration judged; the default one where none is stated."""
         predictor, _ = predictor_for(self.predictor, workload, candidates.current.request_bytes)
         frame = candidates.current_frame()
+        prediction = predictor.predict(frame)
+        question = self._question(workload, candidates, frame, prediction)
+        check_answerable(question, self.layout, prediction)
+        judge = Judge(predictor, self.layout, question)
+        return judge, judge.judge(frame, prediction)
+
+    def _question(
+        self,
+        workload: WorkloadProfile,
+        candidates: Candidates,
+        frame: Frame,
+        prediction: Prediction,
+    ) -> Question:
+        """What is asked; `frame` is today's configuration, and `prediction` its at full speed."""
         demand = replace(
             demand_of(workload, candidates.current.request_bytes),
             flush=durability.flush_of(self.profile, workload),
         )
-        prediction = predictor.predict(frame)
         known = not np.isnan(prediction["latency_p99_ns"].value[0])
         rate = demand.bytes_per_second
         if rate is None and (workload.has_current or workload.objective is not None):
             rate = float(work_of(frame, prediction, demand).served_bytes[0])
-        question = Question(
+        return Question(
             demand,
             workload.sla,
             workload.scope,
@@ -198,9 +212,6 @@ class Recommender:
             workload.percentage_used,
             None if rate is None else self._year(workload, rate),
         )
-        check_answerable(question, self.layout, prediction)
-        judge = Judge(predictor, self.layout, question)
-        return judge, judge.judge(frame, prediction)
 
     def _year(self, workload: WorkloadProfile, useful_bytes_per_second: float) -> Year:
         """A year of the work: of what is demanded, or of what is done today."""
@@ -324,14 +335,21 @@ class Recommender:
         limit = last.judge.limits.get(DEMAND)
         if limit is None or candidates.count > KEPT_CANDIDATES:
             return []
+        blocks = list(self._evaluated(last.judge, last.workload, candidates))
+        frame, prediction = last.reference.frame, last.reference.prediction
         least, most, kept = 0.0, 1.0, None
         for _ in range(DEMAND_HALVINGS):
             share = 0.5 * (least + most)
             less = {name: share * value for name in DEMANDS if (value := getattr(asked, name))}
             scaled = last.workload.model_copy(update={"workload": asked.model_copy(update=less)})
-            search = self._search(scaled, candidates)
-            if len(search.result.front) and search.steps.now is not None:
-                least, kept = share, search.steps.now.frame
+            question = self._question(scaled, candidates, frame, prediction)
+            judge = Judge(last.judge.predictor, self.layout, question)
+            steps = Steps(judge)
+            if scaled.has_current:
+                steps.see(judge.judge(frame, prediction))
+            found = search(judge, judge.evaluate_again(blocks), steps)
+            if len(found.front) and steps.now is not None:
+                least, kept = share, steps.now.frame
             else:
                 most = share
         if kept is None:

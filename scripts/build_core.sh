@@ -52,7 +52,7 @@ flock 8
 if up_to_date; then exit 0; fi
 
 [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] || rm -rf "$build"
-[ -f "$build/build.ninja" ] || say "set-up: compiling the native parts ($kind; half a minute)"
+[ -f "$build/build.ninja" ] || say "set-up: compiling the native parts ($kind; one to three minutes)"
 mkdir -p "$build"
 printf '%s\n' "$key" >"$stamp.new"
 if [ ! -f "$build/build.ninja" ]; then
