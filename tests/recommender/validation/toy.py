@@ -42,6 +42,10 @@ def around(value: float, share: float = 1.05) -> Answer:
     return estimate(value, value / share, value * share)
 
 
+def within(stated: Answer, limit: float | None) -> Answer:
+    return stated | {"high": min(stated["high"], limit or math.inf)}
+
+
 def toy_profile(device: str) -> DeviceProfile:
     data = profile_data()
     measured = [one | {"evidence": "measured"} for one in data["surfaces"]]
@@ -90,8 +94,18 @@ class Toy(Subject):
         if self.broken == 13 and math.log2(used["request_bytes"]) % 1:
             alone *= 3.0
         factor = (1.0 + 0.2 * used["power_state"]) * (1.0 + 3.0 * (1.0 - fraction) * steady)
+        factor *= self.held_back(used)
         mixed = self.broken == 12 and 0.0 < fraction < 1.0
         return alone * factor * self.slow * (1.3 if mixed else 1.0)
+
+    def held_back(self, used: Answer) -> float:
+        """By what a power limit lengthens a request."""
+        limit = used.get("power_limit_watts") or math.inf
+        return max(1.0, self.busy_watts(used) / (limit - IDLE_DEVICE))
+
+    def busy_watts(self, used: Answer) -> float:
+        """Above idle, without a power limit."""
+        return 3.0 * (1.0 - 0.2 * used["power_state"])
 
     def row(
         self, used: Answer, fraction: float, demand: float | None, *, steady: bool, cpu: bool = True
@@ -109,7 +123,7 @@ class Toy(Subject):
         else:
             late = seconds / (1.0 - busy) if busy < 1.0 else math.inf
             end = SHARE if demand < most / SHARE else math.inf
-        device = IDLE_DEVICE + 3.0 * busy * (1.0 - 0.2 * used["power_state"])
+        device = IDLE_DEVICE + busy * self.busy_watts(used) / self.held_back(used)
         spins = 3.0 * busy * (used["completion"] == "polled")
         spins += 2.0 * used["submission_polling"] + 5.0 * (used["engine"] == "spdk")
         host = IDLE_CPU + 50e-6 * rate + spins
@@ -123,7 +137,7 @@ class Toy(Subject):
             "throughput_bytes_per_second": around(rate * size, SHARE),
             "capacity_bytes_per_second": around(most, SHARE),
             "iops": around(rate, SHARE),
-            "device_power_watts": around(device),
+            "device_power_watts": within(around(device), used.get("power_limit_watts")),
             "cpu_power_watts": around(host) if cpu else None,
             "device_cpu_power_watts": around(device + host) if cpu else None,
             "system_power_watts": around(wall) if cpu else None,
@@ -197,7 +211,9 @@ class Toy(Subject):
 
     def _candidates(self, asked: Answer, current: Answer, today: Answer | None) -> list[Answer]:
         free = asked.get("free") or {"queue_depth": "all", "jobs": "all"}
-        everything = {"queue_depth": DEPTHS, "jobs": JOBS, "power_state": (0, 1, 2)}
+        everything = {
+            "queue_depth": DEPTHS, "jobs": JOBS, "power_state": (0, 1, 2), "power_limit_watts": (0,)
+        }  # fmt: skip
         if self.broken == 3:
             everything["completion"] = ("interrupt", "polled")
         axes = {
