@@ -89,8 +89,9 @@ def near_but_not_equal(
         len(flow.die_ids) < len(flow.plane_ids) for flow in scenario.on(device).flows
     ):
         yield (
-            "with DWCP MQSim looks a flow's planes up among its dies, and past their end takes "
-            "what its memory happens to hold; here that is plane 0 [planes_past_the_dies]"
+            "with DWCP MQSim looks the plane of a page that is read before it is written up among "
+            "the flow's dies, past whose end there is nothing; it may crash, else the numbers are "
+            "equal [planes_past_the_dies]"
         )
     hot_cold = AddressDistribution.RANDOM_HOTCOLD
     if device.preconditioning and any(

@@ -87,6 +87,33 @@ def test_preconditioned_drives_are_as_in_mqsim(
     assert last // 1000 == last_completion_us
 
 
+@pytest.mark.parametrize(
+    ("seed", "commands", "last_completion_us"),
+    [
+        (7000170, (234, 575, 81), 202293),
+        (7000492, (459, 220, 0), 125191),
+        (7000493, (814, 0, 0), 227703),
+        (7000505, (184, 26, 0), 23305),
+        (7000579, (1513, 1165, 0), 76155),
+        (7000631, (799, 0, 0), 61360),
+        (7000634, (103, 85, 3), 299168),
+        (7000773, (115, 124, 6), 33854),
+    ],
+)
+def test_pages_read_before_they_are_written_lie_where_dwcp_puts_them(
+    seed: int, commands: tuple[int, int, int], last_completion_us: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave: commands that read a page, program one,
+    program several at once. Of one die and four planes, two and four, one and two; of a die whose
+    number no plane has, where nothing is read before it is written; during collection."""
+    case = draw_case(seed, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    of_device = result.device
+    assert (of_device.cmd_read, of_device.cmd_prog, of_device.cmd_mp_prog) == commands
+    last = max(flow.flow_last_completion_ns for flow in result.flows)
+    assert last // 1000 == last_completion_us
+
+
 def test_a_seed_names_one_case(tmp_path: Path) -> None:
     for seed in range(len(KINDS)):
         assert draw_case(seed, tmp_path) == draw_case(seed, tmp_path)

@@ -253,7 +253,8 @@ void Device::program_moved_page(const Transaction& read) {
     mapping_pages_[read.flow].place[read.lpn] = place;
   } else {
     if (!config_.mapping_ideal) bring_mapping(read.flow, read.lpn);
-    update_mapping(read.flow, read.lpn, place, tables_[read.flow].sectors(read.lpn));
+    update_mapping(read.flow, read.lpn, place_in(read.plane, read.flow, read.lpn, place),
+                   tables_[read.flow].sectors(read.lpn));
   }
   ++counts_.cmt_queries_write;
   ++counts_.cmt_hits_write;

@@ -90,8 +90,8 @@ void Device::make_streams() {
     Stream& stream = streams_[i];
     stream.config = &stream_configs_[i];
     stream.space = std::move(spaces[i]);
-    stream.data_planes = striped_planes_or_dies(geometry_, *stream.config, config_.plane_allocation);
-    stream.stripe = Divisor(stream.data_planes.size());
+    stream.stripe = Divisor(stream.space.planes.size());
+    stream.first_read_planes = planes_of_first_reads(geometry_, *stream.config, config_.plane_allocation);
     stream.last_sector = host_.last_sector(*stream.config, stream.space);
     queue_pairs_[i].slots = config_.io_queue_depth - 1;
     queue_pairs_[i].fetch_limit = host_.fetch_limit(config_);
@@ -150,7 +150,9 @@ void Device::make_mapping() {
     Stream& stream = streams_[i];
     stream.logical_pages = stream.space.sectors / sectors + 1;
     // A request may begin in the last page and reach past it.
-    tables_.emplace_back(stream.logical_pages + (1U << 16U) / sectors + 1, geometry_.pages_per_plane(),
+    const std::uint32_t planes_of_a_page = stream.first_read_planes.empty() ? 1 : 2;  // see place_in
+    tables_.emplace_back(stream.logical_pages + (1U << 16U) / sectors + 1,
+                         planes_of_a_page * geometry_.pages_per_plane(),
                          begin_at_pages ? sectors : 2 * sectors - 1);
     barriers_.emplace_back();
     mapping_barriers_.emplace_back();

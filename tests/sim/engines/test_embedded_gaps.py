@@ -74,6 +74,13 @@ def test_what_is_equal_is_not_doubted() -> None:
     assert not [warning for warning in warnings({}) if "near" in warning]
 
 
+def test_a_first_read_on_a_plane_that_is_not_there_is_refused() -> None:
+    drive = {"plane_allocation": "DWCP", "dies_per_chip": 2, "planes_per_die": 1}
+    with pytest.raises(ConfigError, check=having(field="die_ids")):
+        warnings(drive, die_ids=(1,), read_percent=100)
+    assert not warnings(drive, die_ids=(1,), read_percent=0)
+
+
 def test_more_pages_than_the_requests_reach_are_refused() -> None:
     with pytest.raises(ConfigError, check=having(field="initial_occupancy_percent")) as caught:
         warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
