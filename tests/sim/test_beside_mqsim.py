@@ -114,6 +114,28 @@ def test_pages_read_before_they_are_written_lie_where_dwcp_puts_them(
     assert last // 1000 == last_completion_us
 
 
+@pytest.mark.parametrize(
+    ("seed", "commands", "last_completion_us"),
+    [
+        (7000861, (590, 136, 2), 40010),
+        (7001314, (1893, 3238, 40), 870254),
+        (6500449, (444, 157, 61), 36850),
+        (6100480, (1573, 1687, 0), 455010),
+    ],
+)
+def test_the_last_mapping_page_lies_on_flash_where_it_is_full(
+    seed: int, commands: tuple[int, int, int], last_completion_us: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave where the pages of a flow, of which the last is
+    not full, fill their mapping pages: commands as above."""
+    case = draw_case(seed, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    of_device = result.device
+    assert (of_device.cmd_read, of_device.cmd_prog, of_device.cmd_mp_prog) == commands
+    last = max(flow.flow_last_completion_ns for flow in result.flows)
+    assert last // 1000 == last_completion_us
+
+
 def test_a_seed_names_one_case(tmp_path: Path) -> None:
     for seed in range(len(KINDS)):
         assert draw_case(seed, tmp_path) == draw_case(seed, tmp_path)
