@@ -80,6 +80,12 @@ def near_but_not_equal(
             "ever read, or their flow does not cache writes; MQSim crashes at the first "
             "[read_cache_crashes]"
         )
+    if retries := told.device.retries_by_address:
+        yield (
+            f"{retries} times several writes that had waited for a free block went on; MQSim lets "
+            "them in the order of their addresses in memory, which depends on the machine's "
+            "allocator, here it is that of their coming [write_retry_near]"
+        )
     if len(scenario.flows) > 1 and any(flow.caching in _READ_CACHING for flow in scenario.flows):
         yield (
             "with several flows of which any caches reads, a run can differ from MQSim's by a few "

@@ -35,9 +35,12 @@ HARMLESS = frozenset(
 """Warnings of what both engines compute alike: they explain no difference."""
 OF_ENDS = frozenset(
     {
+        "gc_loses_requests",
+        "gc_policy_unsafe",
         "gc_reads_many_blocks",
         "planes_past_the_dies",
         "preconditioning_unplaceable",
+        "priority_strands",
         "requests_lost",
     }
 )

@@ -136,6 +136,17 @@ def test_the_last_mapping_page_lies_on_flash_where_it_is_full(
     assert last // 1000 == last_completion_us
 
 
+@pytest.mark.parametrize(("seed", "retried"), [(7000154, 5), (7000499, 1), (7000005, 0)])
+def test_writes_that_go_on_in_the_order_of_memory_are_warned_of(
+    seed: int, retried: int, tmp_path: Path
+) -> None:
+    """MQSim 7ec40e3 gives the first two cases other figures with other allocators of memory."""
+    case = draw_case(seed, tmp_path)
+    warnings = EmbeddedEngine().run(case.device, case.scenario).warnings
+    said = [warning for warning in warnings if "write_retry_near" in warning]
+    assert [warning.split()[0] for warning in said] == [str(retried)] * (retried > 0)
+
+
 def test_a_seed_names_one_case(tmp_path: Path) -> None:
     for seed in range(len(KINDS)):
         assert draw_case(seed, tmp_path) == draw_case(seed, tmp_path)

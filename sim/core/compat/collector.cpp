@@ -271,8 +271,11 @@ void Device::finish_erase(std::uint32_t plane, std::uint32_t index) {
   if (writes_stopped(plane)) check_collection(plane);
 }
 
+// In the order of their coming. MQSim's is that of their addresses in memory, which depends on the
+// allocator of the machine it runs on.
 void Device::retry_stopped_programs(std::uint32_t plane) {
   std::vector<std::uint32_t>& stopped = stopped_programs_[plane];
+  if (stopped.size() > 1) ++counts_.retries_by_address;
   open_submission();
   std::size_t placed = 0;
   while (placed < stopped.size() && place(stopped[placed])) submit_placed(stopped[placed++]);
