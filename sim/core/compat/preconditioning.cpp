@@ -104,7 +104,7 @@ void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   PageTable& table = tables_[index];
   table.will_be_filled();
   RequestGenerator generator(*flow.config, space, RequestGenerator::Purpose::preconditioning);
-  generator.want_pages(wanted, page_sectors);
+  generator.want_pages(wanted, page_sectors, page_sectors_.remainder(flow.space.first_sector));
   struct Access {
     std::uint32_t page, sector;
     bool ends_request, hot;
