@@ -72,6 +72,9 @@ def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) ->
         (6100723, 775, 886, 73222),
         (6100766, 1907, 1189, 105621),
         (7000408, 1259, 1614, 78705),
+        (6500323, 6351, 1033, 224788),
+        (7000738, 297, 100, 27548),
+        (7002088, 1832, 189, 200774),
     ],
 )
 def test_preconditioned_drives_are_as_in_mqsim(
@@ -80,8 +83,8 @@ def test_preconditioned_drives_are_as_in_mqsim(
     """The figures are those that MQSim 7ec40e3 gave for the same inputs: three sequential, three
     uniform, three hot and cold; then three that ask for a page whose mapping page was never
     written, and three aligned ones with a small hot region; one of two flows of
-    which the first has room for all its mapping entries; one that wants as many pages as its
-    hot region has, and does not begin at a page."""
+    which the first has room for all its mapping entries; two that want as many pages as the
+    hot region of a flow has that does not begin at a page; two that have no pages but hot ones."""
     case = draw_case(seed, tmp_path)
     result = EmbeddedEngine().run(case.device, case.scenario)
     assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)

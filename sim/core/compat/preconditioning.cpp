@@ -86,9 +86,11 @@ void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   // sooner as its first sector was moved to be aligned.
   FlowSpace space = flow.space;
   space.first_sector = 0;
+  std::uint64_t moved = 0;
   if (flow.config->aligned) {
     const std::uint32_t unit = flow.config->alignment_sectors;
-    space.sectors -= (unit - flow.space.first_sector % unit) % unit;
+    moved = (unit - flow.space.first_sector % unit) % unit;
+    space.sectors -= moved;
   }
   const std::uint64_t pages = (flow.space.sectors + page_sectors - 1) / page_sectors;
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
@@ -104,7 +106,7 @@ void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   PageTable& table = tables_[index];
   table.will_be_filled();
   RequestGenerator generator(*flow.config, space, RequestGenerator::Purpose::preconditioning);
-  generator.want_pages(wanted, page_sectors, page_sectors_.remainder(flow.space.first_sector));
+  generator.want_pages(wanted, page_sectors, page_sectors_.remainder(flow.space.first_sector) + moved);
   struct Access {
     std::uint32_t page, sector;
     bool ends_request, hot;
@@ -225,9 +227,9 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
 // written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
-// came: of that region its percentage of the share, then others. For other flows it walks over the pages,
-// in that order, with steps of one length; it draws where it counts from and the length, and turns round
-// where the count, not the walk, comes to an end of the pages that are left.
+// came: of that region its percentage of the share, and more where the others are too few, then others. For
+// other flows it walks over the pages, in that order, with steps of one length; it draws where it counts from
+// and the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
   const FlowConfig& flow = *streams_[index].config;
@@ -240,9 +242,10 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
   if (!replayed.hot.empty()) {
     order.insert(order.begin(), replayed.hot.begin(), replayed.hot.end());
     const std::uint64_t run = replayed.first_run == 0 ? replayed.hot.size() : replayed.first_run;
-    const std::uint64_t hot = std::min(share * flow.hot_region_percent / 100, run);
+    const std::uint64_t others = order.size() - run, of_percentage = share * flow.hot_region_percent / 100;
+    const std::uint64_t hot = std::min(std::max(of_percentage, share - std::min(share, others)), run);
     for (std::uint64_t i = 0; i < hot; ++i) take(order[i]);
-    const std::uint64_t end = std::min(share - hot, order.size() - run);
+    const std::uint64_t end = std::min(share - hot, others);
     for (std::uint64_t i = hot; i < end; ++i) take(order[run + i]);
     return;
   }
