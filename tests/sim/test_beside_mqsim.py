@@ -141,6 +141,14 @@ def test_the_last_mapping_page_lies_on_flash_where_it_is_full(
     assert last // 1000 == last_completion_us
 
 
+def test_a_page_that_a_stream_has_as_a_whole_counts_once(tmp_path: Path) -> None:
+    """The time that MQSim 7ec40e3 gave for the fourth chip of a SATA drive whose stream ends with a
+    page, a page short of filling its last mapping page."""
+    case = draw_case(7010108, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    assert result.device.chip_exec_ns[3] == pytest.approx(14_898_825, abs=200)
+
+
 @pytest.mark.parametrize(("seed", "retried"), [(7000154, 5), (7000499, 1), (7000005, 0)])
 def test_writes_that_go_on_in_the_order_of_memory_are_warned_of(
     seed: int, retried: int, tmp_path: Path
