@@ -193,6 +193,7 @@ class Device {
   void unlock(std::uint8_t flow, std::uint32_t lpn, bool holds_mapping);
   bool safe_victim(std::uint32_t plane, std::uint32_t block);
   std::uint32_t random_block();
+  double fullest_occupancy() const;
   bool under_erasure(std::uint32_t plane, std::uint32_t block) const;
   std::uint32_t choose_victim(std::uint32_t plane);
   std::uint32_t greediest_block(std::uint32_t plane);
