@@ -75,6 +75,9 @@ def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) ->
         (6500323, 6351, 1033, 224788),
         (7000738, 297, 100, 27548),
         (7002088, 1832, 189, 200774),
+        (7020718, 851, 112, 56825),
+        (7020463, 1370, 292, 152782),
+        (7020673, 4268, 4271, 1010198),
     ],
 )
 def test_preconditioned_drives_are_as_in_mqsim(
@@ -84,7 +87,8 @@ def test_preconditioned_drives_are_as_in_mqsim(
     uniform, three hot and cold; then three that ask for a page whose mapping page was never
     written, and three aligned ones with a small hot region; one of two flows of
     which the first has room for all its mapping entries; two that want as many pages as the
-    hot region of a flow has that does not begin at a page; two that have no pages but hot ones."""
+    hot region of a flow has that does not begin at a page; two that have no pages but hot ones,
+    one that has too few; two whose blocks are taken by the occupancy of the fuller flow."""
     case = draw_case(seed, tmp_path)
     result = EmbeddedEngine().run(case.device, case.scenario)
     assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)

@@ -227,9 +227,9 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
 // written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
-// came: of that region its percentage of the share, and more where the others are too few, then others. For
-// other flows it walks over the pages, in that order, with steps of one length; it draws where it counts from
-// and the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
+// came: of that region its percentage of the share, all where there are no others, then others. For other
+// flows it walks over the pages, in that order, with steps of one length; it draws where it counts from and
+// the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
   const FlowConfig& flow = *streams_[index].config;
@@ -242,8 +242,8 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
   if (!replayed.hot.empty()) {
     order.insert(order.begin(), replayed.hot.begin(), replayed.hot.end());
     const std::uint64_t run = replayed.first_run == 0 ? replayed.hot.size() : replayed.first_run;
-    const std::uint64_t others = order.size() - run, of_percentage = share * flow.hot_region_percent / 100;
-    const std::uint64_t hot = std::min(std::max(of_percentage, share - std::min(share, others)), run);
+    const std::uint64_t others = order.size() - run;
+    const std::uint64_t hot = std::min(others == 0 ? share : share * flow.hot_region_percent / 100, run);
     for (std::uint64_t i = 0; i < hot; ++i) take(order[i]);
     const std::uint64_t end = std::min(share - hot, others);
     for (std::uint64_t i = hot; i < end; ++i) take(order[run + i]);
@@ -379,9 +379,6 @@ std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) cons
     valid.back() = of_filled;
     return valid;
   }
-  std::uint32_t fullest_percent = 0;
-  for (const Stream& stream : streams_) fullest_percent = std::max(fullest_percent, stream.config->initial_occupancy_percent);
-  const double fullest = static_cast<double>(fullest_percent) / 100.0;
   const auto uniform = [&] {
     switch (config_.gc_policy) {
       case VictimPolicy::greedy:
@@ -389,7 +386,7 @@ std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) cons
       case VictimPolicy::rga:
         return valid_pages_by_choice(pages, of_filled,
                                      static_cast<unsigned>(std::bit_width(geometry_.blocks_per_plane) - 1));
-      case VictimPolicy::random_pp: return valid_pages_below(pages, used, fullest);
+      case VictimPolicy::random_pp: return valid_pages_below(pages, used, fullest_occupancy());
       default: return valid_pages_at_random(pages, of_filled);
     }
   }();
