@@ -145,6 +145,19 @@ def test_the_last_mapping_page_lies_on_flash_where_it_is_full(
     assert last // 1000 == last_completion_us
 
 
+@pytest.mark.parametrize(
+    ("seed", "pages_read", "pages_programmed"),
+    [(7000251, 2068, 1688), (7001241, 255, 177), (7010121, 3061, 1126), (7010601, 1476, 439)],
+)
+def test_flows_share_the_slot_of_what_was_only_read(
+    seed: int, pages_read: int, pages_programmed: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave for several flows with one cache of reads."""
+    case = draw_case(seed, tmp_path)
+    of_device = EmbeddedEngine().run(case.device, case.scenario).device
+    assert (of_device.pages_read, of_device.pages_programmed) == (pages_read, pages_programmed)
+
+
 def test_a_page_that_a_stream_has_as_a_whole_counts_once(tmp_path: Path) -> None:
     """The time that MQSim 7ec40e3 gave for the fourth chip of a SATA drive whose stream ends with a
     page, a page short of filling its last mapping page."""
