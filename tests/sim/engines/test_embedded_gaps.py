@@ -45,6 +45,20 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
         (
             {
                 "preconditioning": True,
+                "blocks_per_plane": 512,
+                "pages_per_block": 64,
+                "gc_policy": "random",
+            },
+            {
+                "address_distribution": "random_hotcold",
+                "hot_region_percent": 20,
+                "initial_occupancy_percent": 50,
+            },
+            "hot_region_near",
+        ),
+        (
+            {
+                "preconditioning": True,
                 "blocks_per_plane": 256,
                 "pages_per_block": 128,
                 "overprovisioning_ratio": 0.3,
@@ -52,15 +66,6 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             },
             {"address_distribution": "random_uniform", "initial_occupancy_percent": 10},
             "thin_blocks_near",
-        ),
-        (
-            {"preconditioning": True, "blocks_per_plane": 512, "pages_per_block": 64},
-            {
-                "address_distribution": "random_hotcold",
-                "hot_region_percent": 20,
-                "initial_occupancy_percent": 50,
-            },
-            "hot_region_near",
         ),
     ],
 )
@@ -85,16 +90,6 @@ def test_more_pages_than_the_requests_reach_are_refused() -> None:
     with pytest.raises(ConfigError, check=having(field="initial_occupancy_percent")) as caught:
         warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
     assert caught.value.field == "initial_occupancy_percent"
-
-
-def test_several_flows_of_which_one_caches_reads_are_near() -> None:
-    drive = DeviceConfig.model_validate(SMALL)
-    flows = tuple(
-        FlowConfig.model_validate({"stop_ns": 2_000_000, "caching": caching})
-        for caching in ("read_cache", "turned_off")
-    )
-    said = EmbeddedEngine().run(drive, Scenario(flows=flows)).warnings
-    assert any("read_cache_near" in warning for warning in said)
 
 
 def two_writers(**device: object) -> None:
