@@ -166,8 +166,9 @@ void Device::make_mapping() {
     mapping.departing.resize(pages);
     // An ideal table takes room on flash too. All pages but the last when that is not full of entries,
     // each logical page that is there in part counted: MQSim takes its entries for never written.
-    const std::uint64_t pages_with_parts = (stream.space.sectors + sectors - 1) / sectors;
-    const std::uint64_t laid_out = pages_with_parts / entries_per_mapping_page_;
+    std::uint64_t in_flows = 0;  // less than the stream has, where its planes cannot be divided evenly
+    for (const Flow& flow : flows_) in_flows += flow.stream == i ? flow.space.sectors : 0;
+    const std::uint64_t laid_out = (in_flows + sectors - 1) / sectors / entries_per_mapping_page_;
     for (std::uint32_t number = 0; number < laid_out; ++number) {
       place_mapping_program(static_cast<std::uint8_t>(i), number);
     }
