@@ -136,6 +136,7 @@ void bind_device_result(nb::module_& module) {
   FIELD(cache_hits_write);
   FIELD(cache_misses_write);
   FIELD(evictions_fatal_to_mqsim);
+  FIELD(retries_by_address);
   FIELD(gc_exec);
   FIELD(gc_page_moves);
   FIELD(wl_exec);

@@ -53,9 +53,10 @@ class RequestGenerator {
   }
 
   // Of a hot region of at most 30 % MQSim preconditions the whole in sequence, then the cold rest at
-  // random, where at least as many pages are wanted as the region has.
-  void want_pages(std::uint64_t pages, std::uint32_t page_sectors) {
-    hot_then_cold_ = has_small_hot_region(flow_) && pages >= (hot_last_ - first_) / page_sectors;
+  // random, where at least as many pages are wanted as there are from the page of the drive that the flow
+  // begins in to that before the region's last: the region begins `offset` sectors behind that page's start.
+  void want_pages(std::uint64_t pages, std::uint32_t page_sectors, std::uint64_t offset) {
+    hot_then_cold_ = has_small_hot_region(flow_) && pages >= (hot_last_ - first_ + offset) / page_sectors;
     if (hot_then_cold_) next_streamed_ = first_;
   }
 

@@ -116,6 +116,7 @@ struct DeviceResult {
   std::uint64_t cmt_misses_at_once = 0;  // compat mode: no mapping page had to be read for them
   std::uint64_t cache_hits_read = 0, cache_misses_read = 0, cache_hits_write = 0, cache_misses_write = 0;
   std::uint64_t evictions_fatal_to_mqsim = 0;  // see Device::must_be_programmed of compat mode
+  std::uint64_t retries_by_address = 0;  // see Device::retry_stopped_programs of compat mode
   std::uint64_t gc_exec = 0, gc_page_moves = 0, wl_exec = 0;
   // busy time: one entry a chip (channel-major), a die, a channel; link: to device, to host
   std::vector<std::uint64_t> chip_exec_ns, chip_transfer_ns, die_busy_ns, channel_busy_ns;

@@ -33,7 +33,17 @@ HARMLESS = frozenset(
     }
 )
 """Warnings of what both engines compute alike: they explain no difference."""
-OF_ENDS = frozenset({"preconditioning_unplaceable", "gc_reads_many_blocks", "requests_lost"})
+OF_ENDS = frozenset(
+    {
+        "gc_loses_requests",
+        "gc_policy_unsafe",
+        "gc_reads_many_blocks",
+        "planes_past_the_dies",
+        "preconditioning_unplaceable",
+        "priority_strands",
+        "requests_lost",
+    }
+)
 """Warnings that MQSim may end or lose requests: where it ended well, they explain no difference."""
 
 

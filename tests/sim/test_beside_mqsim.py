@@ -71,6 +71,13 @@ def test_flows_start_as_in_mqsim(channels: int, chips: int, order: list[int]) ->
         (6100558, 310, 3, 7700),
         (6100723, 775, 886, 73222),
         (6100766, 1907, 1189, 105621),
+        (7000408, 1259, 1614, 78705),
+        (6500323, 6351, 1033, 224788),
+        (7000738, 297, 100, 27548),
+        (7002088, 1832, 189, 200774),
+        (7020718, 851, 112, 56825),
+        (7020463, 1370, 292, 152782),
+        (7020673, 4268, 4271, 1010198),
     ],
 )
 def test_preconditioned_drives_are_as_in_mqsim(
@@ -79,12 +86,97 @@ def test_preconditioned_drives_are_as_in_mqsim(
     """The figures are those that MQSim 7ec40e3 gave for the same inputs: three sequential, three
     uniform, three hot and cold; then three that ask for a page whose mapping page was never
     written, and three aligned ones with a small hot region; one of two flows of
-    which the first has room for all its mapping entries."""
+    which the first has room for all its mapping entries; two that want as many pages as the
+    hot region of a flow has that does not begin at a page; two that have no pages but hot ones,
+    one that has too few; two whose blocks are taken by the occupancy of the fuller flow."""
     case = draw_case(seed, tmp_path)
     result = EmbeddedEngine().run(case.device, case.scenario)
     assert (result.device.pages_read, result.device.cmt_hits) == (pages_read, cmt_hits)
     last = max(flow.flow_last_completion_ns for flow in result.flows)
     assert last // 1000 == last_completion_us
+
+
+@pytest.mark.parametrize(
+    ("seed", "commands", "last_completion_us"),
+    [
+        (7000170, (234, 575, 81), 202293),
+        (7000492, (459, 220, 0), 125191),
+        (7000493, (814, 0, 0), 227703),
+        (7000505, (184, 26, 0), 23305),
+        (7000579, (1513, 1165, 0), 76155),
+        (7000631, (799, 0, 0), 61360),
+        (7000634, (103, 85, 3), 299168),
+        (7000773, (115, 124, 6), 33854),
+    ],
+)
+def test_pages_read_before_they_are_written_lie_where_dwcp_puts_them(
+    seed: int, commands: tuple[int, int, int], last_completion_us: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave: commands that read a page, program one,
+    program several at once. Of one die and four planes, two and four, one and two; of a die whose
+    number no plane has, where nothing is read before it is written; during collection."""
+    case = draw_case(seed, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    of_device = result.device
+    assert (of_device.cmd_read, of_device.cmd_prog, of_device.cmd_mp_prog) == commands
+    last = max(flow.flow_last_completion_ns for flow in result.flows)
+    assert last // 1000 == last_completion_us
+
+
+@pytest.mark.parametrize(
+    ("seed", "commands", "last_completion_us"),
+    [
+        (7000861, (590, 136, 2), 40010),
+        (7001314, (1893, 3238, 40), 870254),
+        (6500449, (444, 157, 61), 36850),
+        (6100480, (1573, 1687, 0), 455010),
+        (8100008, (1090, 292, 0), 389272),
+    ],
+)
+def test_the_last_mapping_page_lies_on_flash_where_it_is_full(
+    seed: int, commands: tuple[int, int, int], last_completion_us: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave where the pages of a flow, of which the last is
+    not full, fill their mapping pages, and where those of three flows of SATA do not: commands as
+    above."""
+    case = draw_case(seed, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    of_device = result.device
+    assert (of_device.cmd_read, of_device.cmd_prog, of_device.cmd_mp_prog) == commands
+    last = max(flow.flow_last_completion_ns for flow in result.flows)
+    assert last // 1000 == last_completion_us
+
+
+@pytest.mark.parametrize(
+    ("seed", "pages_read", "pages_programmed"),
+    [(7000251, 2068, 1688), (7001241, 255, 177), (7010121, 3061, 1126), (7010601, 1476, 439)],
+)
+def test_flows_share_the_slot_of_what_was_only_read(
+    seed: int, pages_read: int, pages_programmed: int, tmp_path: Path
+) -> None:
+    """The figures are those that MQSim 7ec40e3 gave for several flows with one cache of reads."""
+    case = draw_case(seed, tmp_path)
+    of_device = EmbeddedEngine().run(case.device, case.scenario).device
+    assert (of_device.pages_read, of_device.pages_programmed) == (pages_read, pages_programmed)
+
+
+def test_a_page_that_a_stream_has_as_a_whole_counts_once(tmp_path: Path) -> None:
+    """The time that MQSim 7ec40e3 gave for the fourth chip of a SATA drive whose stream ends with a
+    page, a page short of filling its last mapping page."""
+    case = draw_case(7010108, tmp_path)
+    result = EmbeddedEngine().run(case.device, case.scenario)
+    assert result.device.chip_exec_ns[3] == pytest.approx(14_898_825, abs=200)
+
+
+@pytest.mark.parametrize(("seed", "retried"), [(7000154, 5), (7000499, 1), (7000005, 0)])
+def test_writes_that_go_on_in_the_order_of_memory_are_warned_of(
+    seed: int, retried: int, tmp_path: Path
+) -> None:
+    """MQSim 7ec40e3 gives the first two cases other figures with other allocators of memory."""
+    case = draw_case(seed, tmp_path)
+    warnings = EmbeddedEngine().run(case.device, case.scenario).warnings
+    said = [warning for warning in warnings if "write_retry_near" in warning]
+    assert [warning.split()[0] for warning in said] == [str(retried)] * (retried > 0)
 
 
 def test_a_seed_names_one_case(tmp_path: Path) -> None:

@@ -250,12 +250,12 @@ void Device::finish_user_transaction(std::uint32_t index) {
 }
 
 // Read caching keeps what came from flash. MQSim takes the page's address from the flash page, where it
-// stands once the page is programmed; what is not, or was only ever read, shares one slot without one. A
-// slot that was there already becomes dirty, and only a new one costs time in DRAM.
+// stands once the page is programmed; what is not, or was only ever read, shares one slot without one, with
+// all flows. A slot that was there already becomes dirty, and only a new one costs time in DRAM.
 void Device::fill_from_read(const Transaction& read) {
   DataCache& cache = caches_[share_of(read.flow)];
   const bool programmed = !unprogrammed_.contains(blocks_.page_number(read.plane, read.block, read.page));
-  const std::uint64_t key = page_key(read.flow, programmed ? read.lpn : no_page);
+  const std::uint64_t key = programmed ? page_key(read.flow, read.lpn) : key_without_page;
   const std::uint32_t slot = cache.find(key);
   if (slot != DataCache::absent) {
     cache.touch(slot);

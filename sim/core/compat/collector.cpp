@@ -62,6 +62,13 @@ bool Device::safe_victim(std::uint32_t plane, std::uint32_t index) {
   return block.programs == 0 && !block.collecting;
 }
 
+// As the flows that there are were preconditioned.
+double Device::fullest_occupancy() const {
+  std::uint32_t percent = 0;
+  for (const FlowConfig& stream : stream_configs_) percent = std::max(percent, stream.initial_occupancy_percent);
+  return static_cast<double>(percent) / 100.0;
+}
+
 std::uint32_t Device::random_block() {
   return static_cast<std::uint32_t>(collector_random_.uniform(0, geometry_.blocks_per_plane - 1));
 }
@@ -123,8 +130,7 @@ std::uint32_t Device::best_of_some(std::uint32_t plane) {
 // RANDOM takes any block that is safe, RANDOM_P a full one, RANDOM_PP a full one with enough invalid
 // pages; each gives up after as many draws as there are blocks, and takes the last.
 std::uint32_t Device::random_victim(std::uint32_t plane) {
-  const double occupancy = static_cast<double>(stream_configs_.front().initial_occupancy_percent) / 100.0;
-  const auto enough = static_cast<std::uint32_t>(occupancy * geometry_.pages_per_block);
+  const auto enough = static_cast<std::uint32_t>(fullest_occupancy() * geometry_.pages_per_block);
   std::uint32_t block = random_block();
   for (std::uint32_t draws = 0; draws < geometry_.blocks_per_plane; ++draws) {
     const Block& candidate = blocks_.block(plane, block);
@@ -253,7 +259,8 @@ void Device::program_moved_page(const Transaction& read) {
     mapping_pages_[read.flow].place[read.lpn] = place;
   } else {
     if (!config_.mapping_ideal) bring_mapping(read.flow, read.lpn);
-    update_mapping(read.flow, read.lpn, place, tables_[read.flow].sectors(read.lpn));
+    update_mapping(read.flow, read.lpn, place_in(read.plane, read.flow, read.lpn, place),
+                   tables_[read.flow].sectors(read.lpn));
   }
   ++counts_.cmt_queries_write;
   ++counts_.cmt_hits_write;
@@ -270,8 +277,11 @@ void Device::finish_erase(std::uint32_t plane, std::uint32_t index) {
   if (writes_stopped(plane)) check_collection(plane);
 }
 
+// In the order of their coming. MQSim's is that of their addresses in memory, which depends on the
+// allocator of the machine it runs on.
 void Device::retry_stopped_programs(std::uint32_t plane) {
   std::vector<std::uint32_t>& stopped = stopped_programs_[plane];
+  if (stopped.size() > 1) ++counts_.retries_by_address;
   open_submission();
   std::size_t placed = 0;
   while (placed < stopped.size() && place(stopped[placed])) submit_placed(stopped[placed++]);

@@ -20,7 +20,7 @@ struct CacheSlot {
 constexpr std::uint64_t page_key(std::uint8_t flow, std::uint32_t lpn) {
   return (std::uint64_t{flow} << 32U) | lpn;
 }
-constexpr std::uint32_t no_page = UINT32_MAX;  // its address is not known
+constexpr std::uint64_t key_without_page = page_key(UINT8_MAX, UINT32_MAX);  // of no flow
 constexpr std::uint32_t lpn_of_key(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
 
 class DataCache {

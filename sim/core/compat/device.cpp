@@ -90,8 +90,8 @@ void Device::make_streams() {
     Stream& stream = streams_[i];
     stream.config = &stream_configs_[i];
     stream.space = std::move(spaces[i]);
-    stream.data_planes = striped_planes_or_dies(geometry_, *stream.config, config_.plane_allocation);
-    stream.stripe = Divisor(stream.data_planes.size());
+    stream.stripe = Divisor(stream.space.planes.size());
+    stream.first_read_planes = planes_of_first_reads(geometry_, *stream.config, config_.plane_allocation);
     stream.last_sector = host_.last_sector(*stream.config, stream.space);
     queue_pairs_[i].slots = config_.io_queue_depth - 1;
     queue_pairs_[i].fetch_limit = host_.fetch_limit(config_);
@@ -150,7 +150,9 @@ void Device::make_mapping() {
     Stream& stream = streams_[i];
     stream.logical_pages = stream.space.sectors / sectors + 1;
     // A request may begin in the last page and reach past it.
-    tables_.emplace_back(stream.logical_pages + (1U << 16U) / sectors + 1, geometry_.pages_per_plane(),
+    const std::uint32_t planes_of_a_page = stream.first_read_planes.empty() ? 1 : 2;  // see place_in
+    tables_.emplace_back(stream.logical_pages + (1U << 16U) / sectors + 1,
+                         planes_of_a_page * geometry_.pages_per_plane(),
                          begin_at_pages ? sectors : 2 * sectors - 1);
     barriers_.emplace_back();
     mapping_barriers_.emplace_back();
@@ -162,9 +164,11 @@ void Device::make_mapping() {
     mapping.place.assign(pages, nothing);
     mapping.arriving.resize(pages);
     mapping.departing.resize(pages);
-    // An ideal table takes room on flash too. All pages but the last when that is not full: MQSim
-    // takes its entries for never written.
-    const std::uint64_t laid_out = stream.space.sectors / sectors / entries_per_mapping_page_;
+    // An ideal table takes room on flash too. All pages but the last when that is not full of entries,
+    // each logical page that is there in part counted: MQSim takes its entries for never written.
+    std::uint64_t in_flows = 0;  // less than the stream has, where its planes cannot be divided evenly
+    for (const Flow& flow : flows_) in_flows += flow.stream == i ? flow.space.sectors : 0;
+    const std::uint64_t laid_out = (in_flows + sectors - 1) / sectors / entries_per_mapping_page_;
     for (std::uint32_t number = 0; number < laid_out; ++number) {
       place_mapping_program(static_cast<std::uint8_t>(i), number);
     }

@@ -119,9 +119,12 @@ class Device {
 
   // mapping_unit.cpp: from logical pages to flash
   std::uint32_t plane_of(std::uint8_t flow, std::uint32_t lpn) const {
-    const std::vector<std::uint32_t>& planes = streams_[flow].data_planes;
+    const std::vector<std::uint32_t>& planes = streams_[flow].space.planes;
     return planes[streams_[flow].stripe.remainder(lpn)];
   }
+  std::uint32_t plane_of_first_read(std::uint8_t flow, std::uint32_t lpn) const;
+  std::uint32_t place_in(std::uint32_t plane, std::uint8_t flow, std::uint32_t lpn, std::uint32_t place) const;
+  void set_data_place(Transaction& page, std::uint32_t place) const;
   std::uint32_t mapping_plane_of(std::uint8_t flow, std::uint32_t number) const {
     const std::vector<std::uint32_t>& planes = streams_[flow].space.planes;
     return planes[number % planes.size()];
@@ -190,6 +193,7 @@ class Device {
   void unlock(std::uint8_t flow, std::uint32_t lpn, bool holds_mapping);
   bool safe_victim(std::uint32_t plane, std::uint32_t block);
   std::uint32_t random_block();
+  double fullest_occupancy() const;
   bool under_erasure(std::uint32_t plane, std::uint32_t block) const;
   std::uint32_t choose_victim(std::uint32_t plane);
   std::uint32_t greediest_block(std::uint32_t plane);

@@ -1,7 +1,9 @@
 // From logical to flash pages: the page table, its cache, placement of reads and programs.
 #include <bit>
 
+#include "../error.hpp"
 #include "device.hpp"
+#include "striping.hpp"
 
 namespace iojoule::sim::compat {
 
@@ -63,6 +65,36 @@ bool Device::place(std::uint32_t index) {
   return true;
 }
 
+// Where a page goes that is read before it was written.
+std::uint32_t Device::plane_of_first_read(std::uint8_t flow, std::uint32_t lpn) const {
+  const std::vector<std::uint32_t>& planes = streams_[flow].first_read_planes;
+  if (planes.empty()) return plane_of(flow, lpn);
+  const std::uint32_t plane = planes[streams_[flow].stripe.remainder(lpn)];
+  if (plane != no_plane) return plane;
+  throw ConfigError("die_ids",
+                    "with the plane allocation DWCP MQSim takes the number of a die for that of a plane where a page is "
+                    "read that was never written, and the flow has a die with a number that no plane has; use another "
+                    "allocation");
+}
+
+// As the page table holds it: a place in the plane of first reads, where that is another one, counts on from
+// the last of the other plane.
+std::uint32_t Device::place_in(std::uint32_t plane, std::uint8_t flow, std::uint32_t lpn,
+                               std::uint32_t place) const {
+  if (streams_[flow].first_read_planes.empty() || plane == plane_of(flow, lpn)) return place;
+  return place + geometry_.pages_per_plane();
+}
+
+// The page's plane is the one that it is written to.
+void Device::set_data_place(Transaction& page, std::uint32_t place) const {
+  const Stream& stream = streams_[page.flow];
+  if (!stream.first_read_planes.empty() && place >= geometry_.pages_per_plane()) {
+    page.plane = stream.first_read_planes[stream.stripe.remainder(page.lpn)];
+    place -= geometry_.pages_per_plane();
+  }
+  set_place(page, place);
+}
+
 // A page that was never written gets a place when it is read first; nothing is programmed.
 void Device::place_read(std::uint32_t index) {
   const std::uint8_t flow = transactions_[index].flow;
@@ -70,11 +102,12 @@ void Device::place_read(std::uint32_t index) {
   PageTable& table = tables_[flow];
   if (!table.mapped(lpn)) {
     // May begin a collection, which makes transactions: no reference to one survives this.
-    const std::uint32_t place = next_data_page(transactions_[index].plane, flow, lpn);
-    update_mapping(flow, lpn, place, transactions_[index].sectors);
+    const std::uint32_t plane = plane_of_first_read(flow, lpn);
+    const std::uint32_t place = next_data_page(plane, flow, lpn);
+    update_mapping(flow, lpn, place_in(plane, flow, lpn, place), transactions_[index].sectors);
   }
   Transaction& page = transactions_[index];
-  set_place(page, table.place(lpn));
+  set_data_place(page, table.place(lpn));
   ++blocks_.block(page.plane, page.block).reads;
   page.placed = true;
 }
@@ -91,14 +124,14 @@ void Device::place_program(std::uint32_t index) {
     const Transaction& page = transactions_[index];
     Transaction old;
     old.plane = page.plane;
-    set_place(old, table.place(lpn));
+    old.flow = flow;
+    old.lpn = lpn;
+    set_data_place(old, table.place(lpn));
     if (kept != 0) {
       old.operation = Operation::read;
       old.source = page.source;
-      old.flow = flow;
       // MQSim gives it this class whatever that of the program or of the flow is.
       old.priority = static_cast<std::uint8_t>(Priority::high);
-      old.lpn = lpn;
       old.request = page.request;
       old.related = index;
       old.sectors = kept;

@@ -63,9 +63,9 @@ struct QueuePair {
 // What the device takes for one source of requests, and its statistics. Arrays of two: read, write.
 struct Stream {
   const FlowConfig* config = nullptr;
-  FlowSpace space;                         // its planes are those of the translation pages
-  std::vector<std::uint32_t> data_planes;  // in striping order
-  Divisor stripe;                          // by their number
+  FlowSpace space;
+  Divisor stripe;                          // by the number of its planes
+  std::vector<std::uint32_t> first_read_planes;  // see planes_of_first_reads
   std::uint64_t last_sector = 0;           // that a request may start in
   std::uint64_t logical_pages = 0;
   std::uint64_t pages[2] = {};  // of requests, also those that the cache serves or a collection drops

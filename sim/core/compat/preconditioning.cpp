@@ -86,9 +86,11 @@ void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   // sooner as its first sector was moved to be aligned.
   FlowSpace space = flow.space;
   space.first_sector = 0;
+  std::uint64_t moved = 0;
   if (flow.config->aligned) {
     const std::uint32_t unit = flow.config->alignment_sectors;
-    space.sectors -= (unit - flow.space.first_sector % unit) % unit;
+    moved = (unit - flow.space.first_sector % unit) % unit;
+    space.sectors -= moved;
   }
   const std::uint64_t pages = (flow.space.sectors + page_sectors - 1) / page_sectors;
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
@@ -104,7 +106,7 @@ void Device::replay(std::uint32_t index, ReplayedPages* replayed) {
   PageTable& table = tables_[index];
   table.will_be_filled();
   RequestGenerator generator(*flow.config, space, RequestGenerator::Purpose::preconditioning);
-  generator.want_pages(wanted, page_sectors);
+  generator.want_pages(wanted, page_sectors, page_sectors_.remainder(flow.space.first_sector) + moved);
   struct Access {
     std::uint32_t page, sector;
     bool ends_request, hot;
@@ -225,9 +227,9 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
 // written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
-// came: of that region its percentage of the share, then others. For other flows it walks over the pages,
-// in that order, with steps of one length; it draws where it counts from and the length, and turns round
-// where the count, not the walk, comes to an end of the pages that are left.
+// came: of that region its percentage of the share, all where there are no others, then others. For other
+// flows it walks over the pages, in that order, with steps of one length; it draws where it counts from and
+// the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
   const FlowConfig& flow = *streams_[index].config;
@@ -240,9 +242,10 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
   if (!replayed.hot.empty()) {
     order.insert(order.begin(), replayed.hot.begin(), replayed.hot.end());
     const std::uint64_t run = replayed.first_run == 0 ? replayed.hot.size() : replayed.first_run;
-    const std::uint64_t hot = std::min(share * flow.hot_region_percent / 100, run);
+    const std::uint64_t others = order.size() - run;
+    const std::uint64_t hot = std::min(others == 0 ? share : share * flow.hot_region_percent / 100, run);
     for (std::uint64_t i = 0; i < hot; ++i) take(order[i]);
-    const std::uint64_t end = std::min(share - hot, order.size() - run);
+    const std::uint64_t end = std::min(share - hot, others);
     for (std::uint64_t i = hot; i < end; ++i) take(order[run + i]);
     return;
   }
@@ -376,9 +379,6 @@ std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) cons
     valid.back() = of_filled;
     return valid;
   }
-  std::uint32_t fullest_percent = 0;
-  for (const Stream& stream : streams_) fullest_percent = std::max(fullest_percent, stream.config->initial_occupancy_percent);
-  const double fullest = static_cast<double>(fullest_percent) / 100.0;
   const auto uniform = [&] {
     switch (config_.gc_policy) {
       case VictimPolicy::greedy:
@@ -386,7 +386,7 @@ std::vector<double> Device::valid_page_distribution(const FlowConfig& flow) cons
       case VictimPolicy::rga:
         return valid_pages_by_choice(pages, of_filled,
                                      static_cast<unsigned>(std::bit_width(geometry_.blocks_per_plane) - 1));
-      case VictimPolicy::random_pp: return valid_pages_below(pages, used, fullest);
+      case VictimPolicy::random_pp: return valid_pages_below(pages, used, fullest_occupancy());
       default: return valid_pages_at_random(pages, of_filled);
     }
   }();

@@ -45,6 +45,20 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
         (
             {
                 "preconditioning": True,
+                "blocks_per_plane": 512,
+                "pages_per_block": 64,
+                "gc_policy": "random",
+            },
+            {
+                "address_distribution": "random_hotcold",
+                "hot_region_percent": 20,
+                "initial_occupancy_percent": 50,
+            },
+            "hot_region_near",
+        ),
+        (
+            {
+                "preconditioning": True,
                 "blocks_per_plane": 256,
                 "pages_per_block": 128,
                 "overprovisioning_ratio": 0.3,
@@ -52,15 +66,6 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             },
             {"address_distribution": "random_uniform", "initial_occupancy_percent": 10},
             "thin_blocks_near",
-        ),
-        (
-            {"preconditioning": True, "blocks_per_plane": 512, "pages_per_block": 64},
-            {
-                "address_distribution": "random_hotcold",
-                "hot_region_percent": 20,
-                "initial_occupancy_percent": 50,
-            },
-            "hot_region_near",
         ),
     ],
 )
@@ -74,20 +79,17 @@ def test_what_is_equal_is_not_doubted() -> None:
     assert not [warning for warning in warnings({}) if "near" in warning]
 
 
+def test_a_first_read_on_a_plane_that_is_not_there_is_refused() -> None:
+    drive = {"plane_allocation": "DWCP", "dies_per_chip": 2, "planes_per_die": 1}
+    with pytest.raises(ConfigError, check=having(field="die_ids")):
+        warnings(drive, die_ids=(1,), read_percent=100)
+    assert not warnings(drive, die_ids=(1,), read_percent=0)
+
+
 def test_more_pages_than_the_requests_reach_are_refused() -> None:
     with pytest.raises(ConfigError, check=having(field="initial_occupancy_percent")) as caught:
         warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
     assert caught.value.field == "initial_occupancy_percent"
-
-
-def test_several_flows_of_which_one_caches_reads_are_near() -> None:
-    drive = DeviceConfig.model_validate(SMALL)
-    flows = tuple(
-        FlowConfig.model_validate({"stop_ns": 2_000_000, "caching": caching})
-        for caching in ("read_cache", "turned_off")
-    )
-    said = EmbeddedEngine().run(drive, Scenario(flows=flows)).warnings
-    assert any("read_cache_near" in warning for warning in said)
 
 
 def two_writers(**device: object) -> None:
