@@ -588,8 +588,8 @@ class PerformanceModel:
             iops = np.exp(log_iops - slowed)
             work = device_work(self, frame, points, iops, reads, 1.0 - reads)
             drawn = device_power.law_watts(power, work.regressors, frame.power_state)
-            for one in seen:
-                drawn[one.rows] *= np.exp(one.values.get("watts", 0.0))
+            for correction in seen:
+                drawn[correction.rows] *= np.exp(correction.values.get("watts", 0.0))
             return drawn
 
         slowed, sd = power_limit.log_slowed(self.profile, frame.power_limit_watts, watts)

@@ -19,6 +19,7 @@ In one answer every limit stands as one more power state of the profile (`with_l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -200,7 +201,7 @@ def for_questions(profile: DeviceProfile, columns: Mapping[str, Any], rows: int)
     rows_of = {float(stated[row]): row for row in np.flatnonzero(~missing)[::-1] if stated[row] > 0}
     if set(rows_of) <= set(profile.limit_states.values()):
         return profile
-    for watts, row in sorted(rows_of.items(), key=lambda one: one[1]):
+    for watts, row in sorted(rows_of.items(), key=itemgetter(1)):
         try:
             _check(profile, watts)
         except InputError as error:
