@@ -299,11 +299,8 @@ def with_limits_of(profile: DeviceProfile, workload: WorkloadProfile) -> DeviceP
     Raises:
         InputError: The drive takes no such limit; names the field.
     """
-    limits = _limits_of(profile, workload)
-    if set(limits) <= set(profile.limit_states.values()):
-        return profile
     try:
-        return power_limit.with_limits(profile, limits)
+        return power_limit.with_limits(profile, _limits_of(profile, workload))
     except InputError as error:
         place = "current" if workload.current.power_limit_watts else "free"
         raise InputError(f"{place}.{error.message}", field=f"{place}.{error.field}") from None

@@ -109,7 +109,7 @@ class Recommender:
         """
         return cls(under(profile, conditions or Conditions()))
 
-    def knowing_limits_of(self, workload: WorkloadProfile) -> Recommender:
+    def with_limits_of(self, workload: WorkloadProfile) -> Recommender:
         """This recommender, or that of the drive under the power limits of a workload profile.
 
         Raises:
@@ -137,9 +137,9 @@ class Recommender:
             InputError: The workload profile asks for something that this drive or its profile
                 does not have; the message names the field and the remedy.
         """
-        knowing = self.knowing_limits_of(workload)
-        if knowing is not self:
-            return knowing.recommend(workload, rows=rows, least_probability=least_probability)
+        limited = self.with_limits_of(workload)
+        if limited is not self:
+            return limited.recommend(workload, rows=rows, least_probability=least_probability)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
         searches = [
             self._search(step, candidates) for step in durability.ladder(self.profile, workload)

@@ -45,7 +45,7 @@ class Predictors:
             self._built[key] = Predictor(under(self.profile, asked))
         return self._built[key]
 
-    def knowing_limits_of(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Predictors:
+    def with_limits_of(self, columns: Mapping[str, Sequence[Any]], rows: int) -> Predictors:
         """These, or those of the drive under the power limits that rows state.
 
         Raises:
@@ -66,9 +66,9 @@ class Predictors:
         Raises:
             InputError: As above; the message starts with the row.
         """
-        knowing = self.knowing_limits_of(columns, rows)
-        if knowing is not self:
-            return knowing.predict_columns(columns, conditions, rows, only)
+        limited = self.with_limits_of(columns, rows)
+        if limited is not self:
+            return limited.predict_columns(columns, conditions, rows, only)
         frame, used = make_frame(self.profile, columns, rows)
         asked = demanded.demands(frame, columns)
         if not conditions:

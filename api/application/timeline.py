@@ -192,7 +192,7 @@ def time_line(
     columns = read_columns(list(asked), [list(asked.values())], profile, lambda _: place)
     values = {name: cells[0] for name, cells in columns.items()}
     used = {name: value for name, value in values.items() if name in USED}
-    predictors = predictors.knowing_limits_of(columns, 1)
+    predictors = predictors.with_limits_of(columns, 1)
     predictor = predictors.under({name: values[name] for name in values if name in FIELDS})
     _, defaults = make_frame(predictors.profile, used, 1)
     story = follow(predictor, used, phases, step_seconds=step_seconds)

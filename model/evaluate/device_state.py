@@ -278,10 +278,10 @@ class DeviceState:
             log_sd = float(np.hypot(joules.sd, watts.sd / watts.value))
             self._seconds[first] = joules.value / watts.value, log_sd
             self._watts[first] = watts.value, watts.sd
-        self._hold_back(profile)
+        self._apply_power_limits(profile)
 
-    def _hold_back(self, profile: DeviceProfile) -> None:
-        """Background work under a power limit draws no more than it, and takes as much longer."""
+    def _apply_power_limits(self, profile: DeviceProfile) -> None:
+        """Cap the power of background work at the power limit; it takes longer accordingly."""
         power = profile.device_power
         states = [state for state in profile.limit_states if state < len(self._watts)]
         if power is None or not states or power_limit.kept_by_states(profile):

@@ -12,7 +12,7 @@ from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import SEQUENTIAL, Frame
 from iojoule.model.evaluate.surface import Points
 
-if TYPE_CHECKING:  # it holds back what would draw more than a power limit, and so asks here
+if TYPE_CHECKING:  # performance imports this module
     from iojoule.model.evaluate.performance import PerformanceModel
 
 
@@ -62,7 +62,7 @@ def device_work(
         commands * read_fraction,
         writes * frame.request_bytes,
         device_power.write_operations(commands * (1 - read_fraction), sequential),
-        _own_share(model, frame, points, writes, write_share, collecting, most),
+        _background_share(model, frame, points, writes, write_share, collecting, most),
     )
     return DeviceWork(x, collecting, most)
 
@@ -72,7 +72,7 @@ def load(requests_per_second: Floats, log_least_ns: Floats) -> Floats:
     return np.minimum(requests_per_second * np.exp(log_least_ns) * 1e-9, 1.0)
 
 
-def _own_share(
+def _background_share(
     model: PerformanceModel,
     frame: Frame,
     points: Points,

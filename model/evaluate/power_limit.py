@@ -67,7 +67,7 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
     """The profile with one more power state for each limit (`DeviceProfile.limit_states`).
 
     Args:
-        profile: The drive, without such states.
+        profile: The drive; it is returned as it is where it has these limits already.
         limits: In W, above 0.
 
     Raises:
@@ -76,6 +76,8 @@ def with_limits(profile: DeviceProfile, limits: Iterable[float]) -> DeviceProfil
             limit).
     """
     wanted = sorted(set(limits))
+    if set(wanted) <= set(profile.limit_states.values()):
+        return profile
     for watts in wanted:
         _check(profile, watts)
     power = profile.device_power
@@ -199,8 +201,6 @@ def for_questions(profile: DeviceProfile, columns: Mapping[str, Any], rows: int)
     """
     stated, missing = read_column(columns.get("power_limit_watts"), rows)
     rows_of = {float(stated[row]): row for row in np.flatnonzero(~missing)[::-1] if stated[row] > 0}
-    if set(rows_of) <= set(profile.limit_states.values()):
-        return profile
     for watts, row in sorted(rows_of.items(), key=itemgetter(1)):
         try:
             _check(profile, watts)

@@ -269,8 +269,8 @@ class DriveModel:
         """
         limited = with_limits_of(self.profile, workload)
         if limited is not self.profile:
-            knowing = DriveModel(limited, self.confidence, self.scope)
-            return knowing.modes(
+            under_limits = DriveModel(limited, self.confidence, self.scope)
+            return under_limits.modes(
                 workload,
                 part,
                 peak_over_mean,

@@ -636,7 +636,7 @@ class Answerer:
         """So many drives that share a workload as a row says; None without a row."""
         if row is None:
             return None
-        recommender = self.recommender(situation).knowing_limits_of(workload)
+        recommender = self.recommender(situation).with_limits_of(workload)
         return Serving(recommender, part_of(workload, recommender.profile, drives), row, drives)
 
     def _serving(self, situation: Situation, side: Side) -> Serving | None:

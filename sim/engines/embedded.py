@@ -80,17 +80,17 @@ def near_but_not_equal(
         )
     if retries := told.device.retries_by_address:
         yield (
-            f"{retries} times several writes that had waited for a free block went on; MQSim lets "
-            "them in the order of their addresses in memory, which depends on the machine's "
-            "allocator, here it is that of their coming [write_retry_near]"
+            f"several writes that waited for a free block were retried together {retries} times; "
+            "MQSim retries them in the order of their memory addresses, which depends on its "
+            "allocator; here they are retried in order of arrival [write_retry_near]"
         )
     if device.plane_allocation == "DWCP" and any(
         len(flow.die_ids) < len(flow.plane_ids) for flow in scenario.on(device).flows
     ):
         yield (
-            "with DWCP MQSim looks the plane of a page that is read before it is written up among "
-            "the flow's dies, past whose end there is nothing; it may crash, else the numbers are "
-            "equal [planes_past_the_dies]"
+            "with DWCP, MQSim takes the plane of a page that is read before it is written from "
+            "the die ids of the flow, which are fewer than its plane ids: MQSim may crash, "
+            "otherwise results are equal [planes_past_the_dies]"
         )
     hot_cold = AddressDistribution.RANDOM_HOTCOLD
     if device.preconditioning and any(
@@ -101,8 +101,8 @@ def near_but_not_equal(
         for flow in scenario.flows
     ):
         yield (
-            "with a hot region of 30 % and less and a policy that takes blocks at random, MQSim's "
-            "spread of valid pages over blocks is not always met; placement can differ "
+            "with a hot region of at most 30 % and a random GC policy, the distribution of valid "
+            "pages over blocks is not always that of MQSim; page placement can differ "
             "[hot_region_near]"
         )
     if device.preconditioning and any(_spreads_unstably(device, f) for f in scenario.flows):

@@ -178,9 +178,9 @@ def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
     "pairs of random questions that differ in demand, in the requests in flight, in a latency "
     "bound, in a power cap or in the choice of one knob (the last three also with today's "
     "configuration, which keeps both bounds): watts of the first row; what is feasible under the "
-    "tighter question is feasible under the looser; of two power limits of the drive (NVMe) the "
-    "lower serves and draws no more, no more than itself is drawn, and limits to choose from cost "
-    "nothing",
+    "tighter question is feasible under the looser; of two NVMe power limits the lower one gives "
+    "no more throughput and no more power, power stays within the limit, and offering limits as "
+    "a choice costs nothing",
 )
 def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]:
     """Pairs of questions."""
@@ -244,7 +244,7 @@ def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]
             wide = cost(demand, {}, free | {str(knob): "all"}, today=today)
             yield _no_dearer(f"{probe}, {knob} of {free[knob]} and of all", wide, base)
     if limits := _draw_limits(subject, source, work, one):
-        yield from _lower_does_less(subject, work, one, limits)
+        yield from _lower_limit_does_less(subject, work, one, limits)
         wide = cost(demand, {}, free | {"power_limit_watts": [0.0, *limits]})
         yield _no_dearer(f"{plain}, and power limits of {limits}", wide, cheap)
 
@@ -261,7 +261,7 @@ def _draw_limits(subject: Subject, source: Source, work: Answer, one: Answer) ->
     return limits
 
 
-def _lower_does_less(
+def _lower_limit_does_less(
     subject: Subject, work: Answer, one: Answer, limits: list[float]
 ) -> Iterator[Finding]:
     """One configuration at full speed under two power limits, and under none."""
