@@ -80,7 +80,7 @@ def near_but_not_equal(
         )
     if retries := told.device.retries_by_address:
         yield (
-            f"several writes that waited for a free block were retried together {retries} times; "
+            f"{retries} times several writes that waited for a free block were retried together; "
             "MQSim retries them in the order of their memory addresses, which depends on its "
             "allocator; here they are retried in order of arrival [write_retry_near]"
         )
