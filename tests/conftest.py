@@ -43,10 +43,13 @@ def reference() -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything in tests/bench asserts a time or memory budget, so it never runs beside others."""
+    """What asserts a budget never runs beside others; whole programs and browsers are slow."""
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "bench"):
             item.add_marker(pytest.mark.bench)
+        in_a_browser = "browser" in getattr(item, "fixturenames", ())
+        if in_a_browser or item.path.is_relative_to(ROOT / "tests" / "end_to_end"):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

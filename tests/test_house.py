@@ -10,6 +10,7 @@ import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -57,6 +58,12 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(("iojoule", *parts)).removesuffix(".__init__"), path
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """What a module says; several tests ask."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -90,7 +97,7 @@ def test_nothing_imports_a_folder_by_its_bare_name() -> None:
         f"{path.relative_to(ROOT)}: import {name}"
         for path in tracked_files()
         if path.suffix == ".py"
-        for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imported_names(parsed(path))
         if name.split(".")[0] in FOLDERS
     ]
     assert not offenders, "import iojoule.<folder> instead"
@@ -115,7 +122,7 @@ def test_programs_are_found_in_one_place() -> None:
     offenders = [
         f"{name}: {ast.unparse(node)}"
         for name, path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Attribute)
         if name not in FINDS_ITSELF.get(ast.unparse(node), {name})
         or ast.unparse(node).startswith(("os.system", "os.popen", "os.execl", "os.spawn"))
@@ -128,7 +135,7 @@ def test_every_public_module_says_what_it_is_for() -> None:
         name
         for name, path in modules()
         if not path.stem.startswith("_") or path.stem == "__init__"
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if not ast.get_docstring(parsed(path))
     ]
     assert not silent
 

@@ -76,7 +76,9 @@ def panels(count: int) -> Iterator[tuple[Figure, list[Any]]]:
 
     style: Any = STYLE
     with _ONE_AT_A_TIME, mpl.rc_context(style):
-        figure = Figure(figsize=(9.0, 3.9), layout="constrained")
+        figure = Figure(figsize=(9.0, 3.9))
+        # Stated and not sought: what seeks the least margins takes half of the time of a card.
+        figure.subplots_adjust(left=0.085, right=0.99, bottom=0.13, top=0.97, wspace=0.24)
         axes = figure.subplots(1, count, squeeze=False)[0].tolist()
         for one in axes:
             one.grid(visible=True, which="major", color=INK, alpha=0.12, linewidth=0.7)

@@ -24,8 +24,6 @@ from iojoule.measure.lab.client import LabClient
 from tests.api.acting.answers import answer_data
 from tests.measure.lab.conftest import missing_for_a_disk
 
-pytestmark = pytest.mark.slow
-
 IOJOULE = Path(sys.executable).with_name("iojoule")
 READS = """
 scope = "device"

@@ -43,7 +43,6 @@ def still_well(served: Served) -> None:
     assert "Traceback" not in served.log()
 
 
-@pytest.mark.slow
 def test_some_hundred_requests_find_no_fault(served: Served, tmp_path: Path) -> None:
     found = fuzz(served.url, tmp_path, seed=SEED, examples=16, phases="examples,fuzzing")
     sys.stdout.write(f"{found}\n")

@@ -25,10 +25,7 @@ from tests.api.http.test_problems import problem
 from tests.end_to_end.served import Served
 from tests.sim.calibration.hidden import HIDDEN, measured
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk"),
-]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]
 MEGABYTES = 24

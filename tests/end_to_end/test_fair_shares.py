@@ -27,8 +27,6 @@ from iojoule.sim.result import EngineName, ScenarioResult
 from iojoule.sim.workload import AddressDistribution, FlowConfig, Generator, Scenario
 from tests.meter.test_groups import Bench
 
-pytestmark = pytest.mark.slow
-
 SECONDS = 20
 SECTOR = 512
 DEVICE = drives.find(drives.DEFAULT).device

@@ -25,8 +25,6 @@ from iojoule.model.evaluate.predictor import Predictor
 from tests.measure.lab.conftest import missing_for_a_disk
 from tests.pressure import SHARE_MAX, CpuPressure
 
-pytestmark = pytest.mark.slow
-
 IOJOULE = Path(sys.executable).with_name("iojoule")
 PLAN = """
 schema_version = 1

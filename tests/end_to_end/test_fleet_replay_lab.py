@@ -35,8 +35,6 @@ from tests.end_to_end.fleet_replay import (
 )
 from tests.measure.lab.conftest import awake_lab, need
 
-pytestmark = pytest.mark.slow
-
 DEPTHS, SIZES, STATES = (1, 2, 4, 8, 16, 32), (4096, 16384, 65536), (0, 1, 2)
 RUN_SECONDS, RAMP_SECONDS = 5.0, 1.5
 SAMPLES_PER_MS = 20

@@ -310,7 +310,6 @@ def test_breaches_are_taken_back_and_a_kill_leaves_nothing_changed(bed: Bed) -> 
     assert bed.power_state == 0
 
 
-@pytest.mark.slow
 def test_a_power_limit_holds_and_is_lifted(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in bed.environment.items():
         monkeypatch.setenv(name, value)

@@ -26,8 +26,6 @@ from tests.api.http.test_datasets import zipped
 from tests.api.http.test_problems import problem
 from tests.end_to_end.served import Served
 
-pytestmark = pytest.mark.slow
-
 PARQUET, CSV, JSON, ZIP = FORMATS
 TABLE = UPLOAD["requestBody"]["content"][CSV]["examples"]["worked"]["value"]
 FIO = UPLOAD["requestBody"]["content"][JSON]["examples"]["worked"]["value"]

@@ -28,8 +28,6 @@ from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from tests.measure.lab.conftest import missing_for_a_disk
 
-pytestmark = pytest.mark.slow
-
 SECONDS = 40
 
 

@@ -17,7 +17,6 @@ PERFORMANCE_WITHIN = 0.03
 PREDICTED_WATTS_WITHIN = 0.05
 PREDICTED_INSIDE = 0.85
 REGRET_MAX = 0.03
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

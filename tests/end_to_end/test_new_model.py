@@ -48,7 +48,6 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "profile.json"
 
 
-@pytest.mark.slow
 def test_the_profile_holds_what_was_hidden(profile: Path) -> None:
     section = read_profile(profile).simulated
     assert section is not None
@@ -59,7 +58,6 @@ def test_the_profile_holds_what_was_hidden(profile: Path) -> None:
     assert all(one.calibrated is not None and one.calibrated < 0.05 for one in left_out)
 
 
-@pytest.mark.slow
 def test_predictions_come_from_it_where_nothing_was_measured(
     profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,7 +74,6 @@ def test_predictions_come_from_it_where_nothing_was_measured(
     assert low < truth.throughput_bytes_per_second < high
 
 
-@pytest.mark.slow
 def test_the_recommendation_uses_it(
     profile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

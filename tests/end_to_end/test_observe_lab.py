@@ -32,8 +32,6 @@ PERCENTS = (10, 50, 90, 99)
 FEWEST_GAPS = 100
 READ, WRITE, FLUSH = 0, 1, 3
 
-pytestmark = pytest.mark.slow
-
 
 @dataclass(frozen=True)
 class Job:

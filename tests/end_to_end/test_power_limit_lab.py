@@ -22,8 +22,6 @@ from iojoule.measure.errors import DriveError
 from iojoule.measure.lab.client import LabClient
 from tests.measure.lab.conftest import awake_lab, need
 
-pytestmark = pytest.mark.slow
-
 IOJOULE = str(Path(sys.executable).with_name("iojoule"))
 PLAN = """
 schema_version = 1

@@ -135,7 +135,6 @@ def command(name: str, file: str, place: Place) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*program, "--state", str(place.folder), "--database", place.database])
 
 
-@pytest.mark.slow
 def test_what_was_accepted_is_done_whoever_is_killed(new_place: NewPlace, tmp_path: Path) -> None:
     place, elsewhere = new_place("state"), new_place("elsewhere")
     service, chosen = Service(place), random.Random(7)

@@ -14,8 +14,6 @@ import pytest
 from iojoule.api.http.predict import EXAMPLE
 from tests.end_to_end.served import Served
 
-pytestmark = pytest.mark.slow
-
 INPUTS = int(os.environ.get("IOJOULE_FUZZ_INPUTS", "20000"))
 SEED = 20261123
 GROWTH_BYTES_MAX = 96 << 20

@@ -13,7 +13,7 @@ from tests.frozen.requests import ANSWERS, FrozenRequest, answer, frozen_request
 # On one machine the numbers agree to 12 digits and more. Another processor makes BLAS add in
 # another order, which searches for an optimum amplify.
 TOLERANCE = float(os.environ.get("IOJOULE_FROZEN_TOLERANCE", "1e-7"))
-FAST = 5
+FAST = 25
 """One request in so many runs with the fast tests."""
 
 
@@ -38,7 +38,7 @@ def test_the_frozen_requests_are_the_ones_that_were_answered() -> None:
     assert len(_kept()) == 500
 
 
-def test_every_fifth_frozen_answer_is_unchanged() -> None:
+def test_some_frozen_answers_are_unchanged() -> None:
     _check([one for place, one in enumerate(frozen_requests()) if place % FAST == 0])
 
 

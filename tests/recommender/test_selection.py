@@ -65,6 +65,7 @@ class Erring(Predictor):
         return replace(said, bands={**said.bands, name: wrong})
 
 
+@pytest.mark.slow
 def test_the_recommended_power_is_covered_over_draws_of_data(make_profile: MakeProfile) -> None:
     """A drive whose power law errs by 6 % a configuration by itself; 200 draws of those errors."""
     sd, draws = 0.06, 200

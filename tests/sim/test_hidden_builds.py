@@ -25,6 +25,7 @@ def errors(found: Sequence[Miss], name: str) -> np.ndarray:
     return np.abs([getattr(each, name) for each in found])
 
 
+@pytest.mark.slow
 def test_a_ratio_errs_less_than_the_absolute_figure() -> None:
     found = list(misses(100, (16,), (4096,), BUILDS[:3]))
     for quantity in ("latency", "watts"):

@@ -36,6 +36,7 @@ def iojoule_program(*words: str, folder: Path) -> subprocess.CompletedProcess[st
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_up_run_fault_record_down(tmp_path: Path) -> None:
     if reason := missing_for_a_disk():
         pytest.skip(reason)

@@ -42,6 +42,7 @@ def test_one_law_alone_and_its_exit_status(capsys: pytest.CaptureFixture[str]) -
     assert [(one["law"], one["verdict"]) for one in found["laws"]] == [(15, "holds")]
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_for_every_law(capsys: pytest.CaptureFixture[str]) -> None:
     run(["validate", "laws", "--device", "wd-zn540", "--draws", "1", "-o", "csv"])
     assert len(capsys.readouterr().out.splitlines()) == 1 + len(LAWS)

@@ -37,7 +37,6 @@ def service(tmp_path: Path) -> Iterator[httpx.Client]:
     process.stop()
 
 
-@pytest.mark.slow
 def test_a_running_calibration_is_followed_to_its_end(
     page: Page, service: httpx.Client, tmp_path: Path
 ) -> None:

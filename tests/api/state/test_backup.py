@@ -104,6 +104,7 @@ def there(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_what_was_accepted_before_a_backup_is_in_it_though_others_write_on(
     place: Place, elsewhere: Elsewhere, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_damaged_journal_is_refused_or_obeyed_as_it_is_declared(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_damaged_journal_is_refused_or_obeyed_as_it_is_declared(
     assert obeyed  # where the damage lies in a value or a name that nothing depends on
 
 
+@pytest.mark.slow
 def test_a_damaged_undo_file_is_refused_or_read(tmp_path: Path) -> None:
     path, source = tmp_path / "undo.json", random.Random(SEED)
     knob = SysfsValue(str(tmp_path / "knob"))

@@ -56,6 +56,7 @@ def test_a_finding_that_built_the_profile_changes_it_when_left_out(profiles: Pro
     assert without.device_power.idle_watts[0].sd > 5 * whole.device_power.idle_watts[0].sd
 
 
+@pytest.mark.slow
 def test_leaving_out_a_point_moves_only_its_surface(profiles: Profiles) -> None:
     whole = profiles.profile_for(DRIVE)
     without = profiles.profile_for(DRIVE, ["000-142"])

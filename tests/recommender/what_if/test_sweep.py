@@ -120,6 +120,7 @@ def test_an_unknown_axis_is_refused_before_anything_runs(situation: Situation) -
         Sweep.over(situation, [Axis("colour", (1, 2))], {})
 
 
+@pytest.mark.slow
 def test_a_threshold_parts_two_answers(situation: Situation) -> None:
     axis = Sweep.over(situation, [Axis("growth", (0.25, 1.0, 64.0))], {})
     answerer = Answerer(situation, nobody)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from iojoule.sim.calibration.residual import NORMAL_90, learn, place_of
 
@@ -28,6 +29,7 @@ def test_a_smooth_residual_is_known_between_its_points_and_not_far_away() -> Non
     assert residual(far)[1][0] > 2 * near_sd.max()
 
 
+@pytest.mark.slow
 def test_left_out_sizes_of_a_rough_residual_lie_in_the_interval() -> None:
     random = np.random.default_rng(3)
     sizes = np.arange(12.0, 32.0)
