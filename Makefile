@@ -44,7 +44,7 @@ WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py \
 	tests/end_to_end/test_power_limit_lab.py tests/measure
 FIRST := tests/sim
 THEN := $(filter-out $(FIRST) $(WAITING),$(patsubst %/.,%,$(wildcard tests/*/.))) $(wildcard tests/test_*.py)
-test-slow: setup ## the tests that compute for long, in a browser or on virtual disks
+test-slow: setup ## the tests that compute for long, run whole programs or a browser
 	$(BIN)/python -m pytest -m "slow and not soak" $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(WAITING:%=--ignore=%) \
 		$(FIRST) $(THEN) || [ $$? -eq 5 ]

@@ -43,7 +43,7 @@ def reference() -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asserts a budget never runs beside others; whole programs and browsers are slow."""
+    """Mark by place: budgets (tests/bench) run alone, whole programs and a browser are slow."""
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "bench"):
             item.add_marker(pytest.mark.bench)

@@ -60,7 +60,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 @cache
 def parsed(path: Path) -> ast.Module:
-    """What a module says; several tests ask."""
+    """The syntax tree of a module, parsed once for all tests."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

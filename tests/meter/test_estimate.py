@@ -171,7 +171,7 @@ def test_work_that_writes_leave_is_drawn_while_the_drive_rests() -> None:
     assert joules == pytest.approx(told.value, rel=0.05)
 
 
-@pytest.mark.parametrize("reads", [0, pytest.param(20, marks=pytest.mark.slow), 20000])
+@pytest.mark.parametrize("reads", [0, 20, 20000])
 def test_a_cache_that_ran_full_is_emptied_at_once_and_beside_reads(reads: int) -> None:
     model = DriveModel(that_runs_full(drive()))
     states = States.fresh(1)
