@@ -45,10 +45,10 @@ def reference() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark by place: budgets (tests/bench) run alone, whole programs and a browser are slow."""
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests" / "bench"):
-            item.add_marker(pytest.mark.bench)
         in_a_browser = "browser" in getattr(item, "fixturenames", ())
-        if in_a_browser or item.path.is_relative_to(ROOT / "tests" / "end_to_end"):
+        if item.path.is_relative_to(ROOT / "tests" / "bench"):
+            item.add_marker(pytest.mark.bench)  # and nothing else: they judge elapsed time
+        elif in_a_browser or item.path.is_relative_to(ROOT / "tests" / "end_to_end"):
             item.add_marker(pytest.mark.slow)
 
 
