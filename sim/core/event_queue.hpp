@@ -64,7 +64,7 @@ class EventQueue {
     return event;
   }
 
- private:
+ protected:
   static constexpr std::size_t near_limit = 64, near_space = 4 * near_limit;
 
   static bool earlier(const Event& a, const Event& b) {
@@ -144,6 +144,51 @@ class EventQueue {
   std::uint64_t now_ns_ = 0;
   std::uint64_t executed_ = 0;
   std::uint32_t next_order_ = 0;
+};
+
+// With a place for each of some things that never have more than one event pending, such as links: such an
+// event is found by comparison and moves no others.
+template <std::size_t places>
+class EventQueueWithPlaces : private EventQueue {
+ public:
+  EventQueueWithPlaces() { single_.fill(never); }
+
+  using EventQueue::executed;
+  using EventQueue::now_ns;
+  using EventQueue::schedule;
+
+  // The place must be free.
+  void schedule_single(std::size_t place, std::uint64_t time_ns, std::uint32_t kind, std::uint32_t subject) {
+    single_[place] = {time_ns, next_order_++, (kind << subject_bits) | subject};
+  }
+
+  // Advances the clock to the earliest event, which stays where it is until it is taken. False when there is none.
+  bool next(Event& event) {
+    if (first_ == last_ && !far_.empty()) [[unlikely]] bring_near();
+    const Event* first = first_ == last_ ? &never : &near_[first_];
+    std::uint64_t time_ns = first->time_ns;
+    // Without a branch where times differ, as they mostly do: which is the earlier cannot be foreseen.
+    for (const Event& single : single_) {
+      if (single.time_ns == time_ns) [[unlikely]] {
+        first = earlier(single, *first) ? &single : first;
+        continue;
+      }
+      first = single.time_ns < time_ns ? &single : first;
+      time_ns = std::min(single.time_ns, time_ns);
+    }
+    if (time_ns == UINT64_MAX) [[unlikely]] return false;
+    event = *first;
+    now_ns_ = time_ns;
+    ++executed_;
+    return true;
+  }
+  void take() { ++first_; }
+  void take_single(std::size_t place) { single_[place].time_ns = UINT64_MAX; }
+
+ private:
+  static constexpr Event never{UINT64_MAX, 0, 0};
+
+  std::array<Event, places> single_;
 };
 
 }  // namespace iojoule::sim

@@ -10,6 +10,12 @@ void Device::set_status(std::uint32_t index, Chip::Status status) {
   idle = status == Chip::Status::idle ? idle | chip.bit : idle & ~chip.bit;
 }
 
+void Device::set_busy(std::uint32_t index, bool busy) {
+  channels_[index].busy = busy;
+  std::uint64_t& set = set_of(index).busy;
+  set = busy ? set | ChannelSet::bit(index) : set & ~ChannelSet::bit(index);
+}
+
 // chips_[index].active holds the pages; the channel and the chip are idle.
 void Device::start_command(std::uint32_t index) {
   Chip& chip = chips_[index];
@@ -46,7 +52,7 @@ void Device::start_command(std::uint32_t index) {
   }
   chip.transfer_ns += duration;
   channel.busy_ns += duration;
-  channel.busy = true;
+  set_busy(chip.channel, true);
   channel.chip = index;
   channel.sending = nothing;
   set_status(index, Chip::Status::command);
@@ -81,14 +87,14 @@ void Device::finish_bus(std::uint32_t index) {
     transaction_done(page);
     if (--chips_[chip].pages_to_send == 0) set_status(chip, Chip::Status::idle);
   }
-  for (TransactionList* out : {&channel.mapping_out, &channel.user_out, &channel.collector_out}) {
+  for (Ring<std::uint32_t>* out : {&channel.mapping_out, &channel.user_out, &channel.collector_out}) {
     if (out->empty()) continue;
-    const std::uint32_t page = out->head;
-    out->remove(transactions_, page);
+    const std::uint32_t page = out->front();
+    out->pop_front();
     send_page(index, page);
     return;
   }
-  channel.busy = false;
+  set_busy(index, false);
   offer_channel(index);
 }
 
@@ -99,7 +105,7 @@ void Device::send_page(std::uint32_t index, std::uint32_t page) {
   transaction.transfer_ns += duration;
   chips_[chip_of(transaction.plane)].transfer_ns += duration;
   channel.busy_ns += duration;
-  channel.busy = true;
+  set_busy(index, true);
   channel.sending = page;
   events_.schedule(events_.now_ns() + duration, bus_done, index);
 }
@@ -112,16 +118,16 @@ void Device::finish_chip(std::uint32_t index) {
     set_status(index, Chip::Status::data_out);
     // MQSim queues all pages of a command where the first one belongs.
     const Source source = transactions_[chip.active.front()].source;
-    TransactionList& out = source == Source::mapping     ? channel.mapping_out
-                           : source == Source::collector ? channel.collector_out
-                                                         : channel.user_out;
+    Ring<std::uint32_t>& out = source == Source::mapping     ? channel.mapping_out
+                               : source == Source::collector ? channel.collector_out
+                                                             : channel.user_out;
     for (const std::uint32_t page : chip.active) {
       ++chip.pages_to_send;
       if (!channel.busy) {
         send_page(channel_index, page);
         continue;
       }
-      out.push_back(transactions_, page);
+      out.push_back(page);
     }
     chip.active.clear();
     return;

@@ -167,7 +167,7 @@ void Device::start_dram(const DramAccess& access) {
   dram_busy_ = true;
   dram_current_ = access;
   dram_busy_ns_ += duration;
-  events_.schedule(events_.now_ns() + duration, dram_done, 0);
+  events_.schedule_single(dram, events_.now_ns() + duration, dram_done, 0);
 }
 
 void Device::finish_dram() {

@@ -49,10 +49,9 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       queues_(geometry_.chips()),
       chips_(geometry_.chips()),
       channels_(geometry_.channels),
+      channel_sets_(geometry_.channels / ChannelSet::channels + 1),
       bus_(device),
       array_(device) {
-  to_device_.delivered = to_device_delivered;
-  to_host_.delivered = to_host_delivered;
   make_streams();
   make_flows(limits, series_step_ns);
   make_caches();
@@ -175,6 +174,20 @@ void Device::make_mapping() {
   }
 }
 
+// The link is taken until the message has been received.
+template <auto receive>
+void Device::deliver(LinkQueue& link) {
+  const Message message = link.messages.front();
+  link.busy_ns += message.duration_ns;
+  (this->*receive)(message);
+  link.messages.pop_front();
+  if (link.messages.empty()) {
+    events_.take_single(link.direction);
+  } else {
+    begin_transfer(link, link.messages.front());
+  }
+}
+
 RunResult Device::run() {
   for (const std::uint32_t index : start_order(geometry_, flow_configs_)) {
     Flow& flow = flows_[index];
@@ -186,20 +199,26 @@ RunResult Device::run() {
       events_.schedule(1, flow_start, index);
     }
   }
-  while (!events_.empty()) {
-    const Event event = events_.next();
+  Event event;
+  while (events_.next(event)) {
     watch_.tick(event.time_ns, events_.executed());
     const std::uint32_t subject = event_subject(event.what);
     switch (event_kind(event.what)) {
-      case flow_start: start_flow(subject); break;
-      case flow_arrival: arrive(subject); break;
-      case to_device_delivered: deliver(to_device_); break;
-      case to_host_delivered: deliver(to_host_); break;
-      case sata_submitted: finish_sata_submission(); break;
-      case sata_completed: finish_sata_completion(); break;
-      case dram_done: finish_dram(); break;
-      case bus_done: finish_bus(subject); break;
-      default: finish_chip(subject); break;
+      case submission_doorbell: deliver<&Device::receive_submission_doorbell>(to_device_); break;
+      case completion_doorbell: deliver<&Device::receive_completion_doorbell>(to_device_); break;
+      case submission: deliver<&Device::receive_submission>(to_device_); break;
+      case write_data: deliver<&Device::receive_write_data>(to_device_); break;
+      case submission_fetch: deliver<&Device::receive_submission_fetch>(to_host_); break;
+      case write_data_fetch: deliver<&Device::receive_write_data_fetch>(to_host_); break;
+      case read_data: deliver<&Device::receive_read_data>(to_host_); break;
+      case completion: deliver<&Device::receive_completion>(to_host_); break;
+      case dram_done: events_.take_single(dram); finish_dram(); break;
+      case bus_done: events_.take(); finish_bus(subject); break;
+      case chip_done: events_.take(); finish_chip(subject); break;
+      case flow_start: events_.take(); start_flow(subject); break;
+      case flow_arrival: events_.take(); arrive(subject); break;
+      case sata_submitted: events_.take(); finish_sata_submission(); break;
+      default: events_.take(); finish_sata_completion(); break;
     }
   }
   return report();
@@ -250,6 +269,7 @@ std::uint64_t Device::held_bytes() const {
   std::uint64_t held = blocks_.held_bytes() + requests_.held_bytes() + transactions_.held_bytes() +
                        sites_.capacity() * sizeof(PlaneSite) + queues_.capacity() * sizeof(ChipQueues) +
                        chips_.capacity() * sizeof(Chip) + channels_.capacity() * sizeof(Channel);
+  for (const ChipQueues& queues : queues_) held += queues.held_bytes();
   for (const DataCache& cache : caches_) held += cache.held_bytes();
   for (const PageTable& table : tables_) held += table.held_bytes();
   for (const MappingCache& cache : mapping_caches_) held += cache.held_bytes();

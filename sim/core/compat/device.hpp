@@ -35,11 +35,6 @@ class Device {
   RunResult run();
 
  private:
-  enum EventKind : std::uint32_t {
-    flow_start, flow_arrival, to_device_delivered, to_host_delivered, sata_submitted, sata_completed,
-    dram_done, bus_done, chip_done,
-  };
-
   // device.cpp
   void make_streams();
   void make_flows(const Limits& limits, std::uint64_t series_step_ns);
@@ -90,10 +85,20 @@ class Device {
   void generate_next(std::uint32_t flow);
 
   // front_end.cpp: links, fetching, segmentation
-  void send(LinkQueue& link, const Message& message);
+  void send(LinkQueue& link, Message message);
+  void begin_transfer(const LinkQueue& link, const Message& message) {
+    events_.schedule_single(link.direction, events_.now_ns() + message.duration_ns, message.kind, 0);
+  }
+  template <auto receive>
   void deliver(LinkQueue& link);
-  void receive_on_device(const Message& message);
-  void receive_on_host(const Message& message);
+  void receive_submission_doorbell(const Message& message);
+  void receive_completion_doorbell(const Message& message);
+  void receive_submission(const Message& message);
+  void receive_write_data(const Message& message) { begin_service(message.subject); }
+  void receive_submission_fetch(const Message& message);
+  void receive_write_data_fetch(const Message& message);
+  void receive_read_data(const Message&) {}  // lands in memory
+  void receive_completion(const Message& message) { (this->*host_.complete)(message.subject); }
   void fetch_next(std::uint8_t queue);
   std::uint32_t first_page(const UserRequest& request) const;
   void segment(std::uint32_t request, std::vector<std::uint32_t>& pages);
@@ -160,10 +165,11 @@ class Device {
   void submit_transaction(std::uint32_t index) { submitted_.push_back(index); }
   void close_submission();
   void enqueue_transaction(std::uint32_t index);
-  bool wants_command(const Channel& channel) const {
-    return !channel.busy && (asking_counts_ || (channel.idle_chips & channel.chips_with_work) != 0);
+  ChannelSet& set_of(std::uint32_t channel) { return channel_sets_[channel / ChannelSet::channels]; }
+  void offer_channel(std::uint32_t channel) {
+    if (asking_counts_) [[unlikely]] return ask_every_chip(channel);
+    if ((channels_[channel].idle_chips & channels_[channel].chips_with_work) != 0) ask_ready_chips(channel);
   }
-  void offer_channel(std::uint32_t channel);
   void ask_every_chip(std::uint32_t channel);
   void ask_ready_chips(std::uint32_t channel);
   void serve_chip(std::uint32_t chip);
@@ -177,6 +183,7 @@ class Device {
 
   // bus.cpp: channels and chips
   void set_status(std::uint32_t chip, Chip::Status status);
+  void set_busy(std::uint32_t channel, bool busy);
   void start_command(std::uint32_t chip);
   void start_array(std::uint32_t chip);
   void finish_bus(std::uint32_t channel);
@@ -234,7 +241,7 @@ class Device {
   const std::uint32_t planes_per_chip_;
   const Divisor page_sectors_, block_pages_;
   Watch watch_;
-  EventQueue events_;
+  EventQueueWithPlaces<singles> events_;
   DeviceResult counts_;
 
   // host and front end
@@ -245,7 +252,7 @@ class Device {
   Pool<UserRequest> requests_;
   Pool<Transaction> transactions_;
   const PacketedLink link_;
-  LinkQueue to_device_, to_host_;
+  LinkQueue to_device_{.direction = to_device}, to_host_{.direction = to_host};
   std::vector<std::uint32_t> request_pages_;  // scratch
 
   // data cache
@@ -285,6 +292,7 @@ class Device {
   std::vector<QueueMeter> queue_meters_;                      // none, or those of each chip in turn
   std::vector<Chip> chips_;
   std::vector<Channel> channels_;
+  std::vector<ChannelSet> channel_sets_;
   const WholeNsChannel bus_;
   const PageKindArray array_;
   std::vector<std::uint32_t> submitted_;

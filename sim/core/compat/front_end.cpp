@@ -3,73 +3,42 @@
 
 namespace iojoule::sim::compat {
 
-void Device::send(LinkQueue& link, const Message& message) {
+void Device::send(LinkQueue& link, Message message) {
   link.messages.push_back(message);
-  if (link.messages.size() == 1) {
-    events_.schedule(events_.now_ns() + message.duration_ns, link.delivered, 0);
-  }
+  if (link.messages.size() == 1) begin_transfer(link, message);
 }
 
-void Device::deliver(LinkQueue& link) {
-  const Message message = link.messages.front();
-  link.busy_ns += message.duration_ns;
-  if (link.delivered == to_device_delivered) {
-    receive_on_device(message);
+void Device::receive_submission_doorbell(const Message& message) {
+  QueuePair& queue = queue_pairs_[message.queue];
+  ++queue.announced;
+  if (queue.in_device < queue.fetch_limit) fetch_next(message.queue);
+}
+
+void Device::receive_completion_doorbell(const Message& message) {
+  QueuePair& queue = queue_pairs_[message.queue];
+  --queue.unconsumed;
+  if (queue.waiting_completions.empty()) return;
+  const std::uint32_t next = queue.waiting_completions.front();
+  queue.waiting_completions.pop_front();
+  post_completion(next);
+}
+
+void Device::receive_submission(const Message& message) {
+  ++queue_pairs_[message.queue].fetched;  // MQSim's queue head moves when the command is there
+  if (requests_[message.subject].is_read) {
+    begin_service(message.subject);
   } else {
-    receive_on_host(message);
-  }
-  link.messages.pop_front();
-  if (!link.messages.empty()) {
-    events_.schedule(events_.now_ns() + link.messages.front().duration_ns, link.delivered, 0);
+    send(to_host_, {write_data_fetch, message.queue, message.subject, link_.read_request_ns()});
   }
 }
 
-void Device::receive_on_device(const Message& message) {
-  switch (message.kind) {
-    case Message::Kind::submission_doorbell: {
-      QueuePair& queue = queue_pairs_[message.queue];
-      ++queue.announced;
-      if (queue.in_device < queue.fetch_limit) fetch_next(message.queue);
-      break;
-    }
-    case Message::Kind::submission: {
-      UserRequest& request = requests_[message.subject];
-      ++queue_pairs_[message.queue].fetched;  // MQSim's queue head moves when the command is there
-      request.initiated_ns = events_.now_ns();
-      if (request.is_read) {
-        begin_service(message.subject);
-      } else {
-        send(to_host_, {Message::Kind::fetch_write_data, message.queue, message.subject,
-                        link_.read_request_ns()});
-      }
-      break;
-    }
-    case Message::Kind::write_data: begin_service(message.subject); break;
-    case Message::Kind::completion_doorbell: {
-      QueuePair& queue = queue_pairs_[message.queue];
-      --queue.unconsumed;
-      if (queue.waiting_completions.empty()) break;
-      const std::uint32_t next = queue.waiting_completions.front();
-      queue.waiting_completions.pop_front();
-      post_completion(next);
-      break;
-    }
-    default: break;
-  }
+void Device::receive_submission_fetch(const Message& message) {
+  send(to_device_, {submission, message.queue, message.subject, link_.submission_ns()});
 }
 
-void Device::receive_on_host(const Message& message) {
-  switch (message.kind) {
-    case Message::Kind::fetch_submission:
-      send(to_device_, {Message::Kind::submission, message.queue, message.subject, link_.submission_ns()});
-      break;
-    case Message::Kind::fetch_write_data:
-      send(to_device_, {Message::Kind::write_data, message.queue, message.subject,
-                        link_.write_ns(std::uint64_t{requests_[message.subject].sectors} * sector_bytes)});
-      break;
-    case Message::Kind::completion: (this->*host_.complete)(message.subject); break;
-    default: break;  // read data lands in memory
-  }
+void Device::receive_write_data_fetch(const Message& message) {
+  send(to_device_, {write_data, message.queue, message.subject,
+                    link_.write_ns(std::uint64_t{requests_[message.subject].sectors} * sector_bytes)});
 }
 
 void Device::fetch_next(std::uint8_t index) {
@@ -80,7 +49,7 @@ void Device::fetch_next(std::uint8_t index) {
   tables_[request.stream].prefetch_entry(first_page(request));
   --queue.announced;
   ++queue.in_device;
-  send(to_host_, {Message::Kind::fetch_submission, index, id, link_.read_request_ns()});
+  send(to_host_, {submission_fetch, index, id, link_.read_request_ns()});
 }
 
 // Where a request that lies within its stream begins.
@@ -149,7 +118,7 @@ void Device::complete(std::uint32_t id) {
   QueuePair& queue = queue_pairs_[index];
   --queue.in_device;
   if (request.is_read) {
-    send(to_host_, {Message::Kind::read_data, index, id,
+    send(to_host_, {read_data, index, id,
                     link_.write_ns(std::uint64_t{request.sectors} * sector_bytes)});
   }
   if (queue.announced > 0) fetch_next(index);
@@ -165,7 +134,7 @@ void Device::post_completion(std::uint32_t id) {
   QueuePair& queue = queue_of(request);
   ++queue.unconsumed;
   request.fetched_at_completion = queue.fetched;
-  send(to_host_, {Message::Kind::completion, flows_[request.flow].queue, id, link_.completion_ns()});
+  send(to_host_, {completion, flows_[request.flow].queue, id, link_.completion_ns()});
 }
 
 }  // namespace iojoule::sim::compat

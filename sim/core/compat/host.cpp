@@ -88,7 +88,7 @@ void Device::enqueue(std::uint32_t id) {
   tables_[request.stream].prefetch_group(page);
   if (!config_.mapping_ideal) mapping_caches_[request.stream].prefetch(page);
   ++queue.rung;
-  send(to_device_, {Message::Kind::submission_doorbell, flows_[request.flow].queue, id, link_.doorbell_ns()});
+  send(to_device_, {submission_doorbell, flows_[request.flow].queue, id, link_.doorbell_ns()});
 }
 
 // The request has ended for its flow, and is gone but for what is returned.
@@ -111,7 +111,7 @@ UserRequest Device::take_completion(std::uint32_t id) {
 }
 
 void Device::ring_completion(const UserRequest& request) {
-  send(to_device_, {Message::Kind::completion_doorbell, flows_[request.flow].queue, nothing, link_.doorbell_ns()});
+  send(to_device_, {completion_doorbell, flows_[request.flow].queue, nothing, link_.doorbell_ns()});
 }
 
 // A flow that keeps its depth asks for the next as soon as one is done.

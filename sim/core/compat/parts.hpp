@@ -21,7 +21,6 @@ namespace iojoule::sim::compat {
 struct UserRequest {
   std::uint64_t start_sector = 0;
   std::uint64_t arrival_ns = 0, enqueued_ns = 0;
-  std::uint64_t initiated_ns = 0;           // when the device had the command
   std::uint64_t fetched_at_completion = 0;  // commands fetched by then, as the completion tells
   std::uint32_t sectors = 0;
   std::uint32_t cached_sectors = 0;         // still to pass between DRAM and controller
@@ -73,21 +72,28 @@ struct Stream {
   std::uint64_t turnaround_ns[2] = {}, execution_ns[2] = {}, transfer_ns[2] = {}, waiting_ns[2] = {};
 };
 
+enum EventKind : std::uint8_t {
+  // a message has come over the link to the device
+  submission_doorbell, completion_doorbell, submission, write_data,
+  // over that to the host
+  submission_fetch, write_data_fetch, read_data, completion,
+  flow_start, flow_arrival, sata_submitted, sata_completed, dram_done, bus_done, chip_done,
+};
+
+// What has at most one event pending.
+enum Single : std::size_t { to_device, to_host, dram, singles };
+
 // A message on a link, about a request.
 struct Message {
-  enum class Kind : std::uint8_t {
-    submission_doorbell, completion_doorbell, submission, write_data,  // to the device
-    fetch_submission, fetch_write_data, read_data, completion,         // to the host
-  };
-  Kind kind;
+  EventKind kind;
   std::uint8_t queue;
   std::uint32_t subject;
   std::uint64_t duration_ns;
 };
 
 struct LinkQueue {
-  std::uint32_t delivered = 0;  // the kind of its events
-  Ring<Message> messages;
+  Single direction;
+  Ring<Message> messages = {};
   std::uint64_t busy_ns = 0;
 };
 
@@ -117,6 +123,14 @@ struct ChipQueues {
   ClassTurns read_turns, program_turns;
   TransactionList mapping_read, collector_read, collector_program, collector_erase;
   std::uint32_t waiting = 0;  // in all of them
+
+  std::uint64_t held_bytes() const {
+    std::uint64_t held = mapping_read.held_bytes() + collector_read.held_bytes() +
+                         collector_program.held_bytes() + collector_erase.held_bytes();
+    for (const TransactionList& list : user_read) held += list.held_bytes();
+    for (const TransactionList& list : user_program) held += list.held_bytes();
+    return held;
+  }
 };
 
 // The pages of one command: of one die, each in another plane.
@@ -158,8 +172,15 @@ struct Channel {
   std::uint32_t sending = nothing;  // the page that is on the bus
   std::uint32_t next_chip = 0;      // where round robin goes on
   std::uint64_t idle_chips = 0, chips_with_work = 0;
-  TransactionList mapping_out, user_out, collector_out;
+  Ring<std::uint32_t> mapping_out, user_out, collector_out;
   std::uint64_t busy_ns = 0;
+};
+
+// Of 64 neighbouring channels, bit by bit: each submission asks all of them.
+struct ChannelSet {
+  static constexpr std::uint32_t channels = 64;
+  static constexpr std::uint64_t bit(std::uint32_t channel) { return std::uint64_t{1} << (channel % channels); }
+  std::uint64_t busy = 0, with_work = 0;
 };
 
 }  // namespace iojoule::sim::compat

@@ -10,15 +10,25 @@ void Device::close_submission() {
   mapping_program_submitted_ = false;
   for (const std::uint32_t index : submitted_) enqueue_transaction(index);
   submitted_.clear();
-  for (std::uint32_t channel = 0; channel < geometry_.channels; ++channel) {
-    if (wants_command(channels_[channel])) offer_channel(channel);
+  if (asking_counts_) {
+    for (std::uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+      if (!channels_[channel].busy) offer_channel(channel);
+    }
+    return;
+  }
+  for (std::uint32_t word = 0; word < channel_sets_.size(); ++word) {
+    std::uint64_t candidates = channel_sets_[word].with_work & ~channel_sets_[word].busy;
+    for (; candidates != 0; candidates &= candidates - 1) {
+      offer_channel(word * ChannelSet::channels + static_cast<std::uint32_t>(std::countr_zero(candidates)));
+    }
   }
 }
 
 void Device::enqueue_transaction(std::uint32_t index) {
   Transaction& transaction = transactions_[index];
   transaction.queued_ns = events_.now_ns();
-  const std::uint32_t chip = chip_of(transaction.plane);
+  const PlaneSite& site = sites_[transaction.plane];
+  const std::uint32_t chip = site.chip;
   ChipQueues& queues = queues_[chip];
   const bool is_read = transaction.operation == Operation::read;
   TransactionList* list = nullptr;
@@ -34,18 +44,12 @@ void Device::enqueue_transaction(std::uint32_t index) {
       list = is_read ? &queues.user_read[level] : &queues.user_program[level];
     }
   }
-  list->push_back(transactions_, index);
+  list->push_back({index, transaction.page, site.die, site.bit});
   if (list->meter != nothing) queue_meters_[list->meter].enter(events_.now_ns());
   ++queues.waiting;
-  channels_[chips_[chip].channel].chips_with_work |= chips_[chip].bit;
-}
-
-void Device::offer_channel(std::uint32_t index) {
-  if (asking_counts_) {
-    ask_every_chip(index);
-  } else {
-    ask_ready_chips(index);
-  }
+  const std::uint32_t channel = chips_[chip].channel;
+  channels_[channel].chips_with_work |= chips_[chip].bit;
+  set_of(channel).with_work |= ChannelSet::bit(channel);
 }
 
 // Round robin over the channel's chips until one takes the bus.
@@ -140,9 +144,8 @@ bool Device::ready(const Transaction& transaction) const {
 // False where the chip is busy.
 bool Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* second) {
   if (chips_[chip].status != Chip::Status::idle) return false;
-  const Transaction& head = transactions_[first.head];
-  std::uint32_t die = sites_[head.plane].die;
-  const std::uint32_t page = head.page;
+  std::uint32_t die = first[0].die;
+  const std::uint32_t page = first[0].page;
   taken_planes_ = 0;
   for (std::uint32_t i = 0; i < geometry_.dies_per_chip; ++i) {
     take(chip, first, die, page);
@@ -160,22 +163,25 @@ bool Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* 
 
 void Device::take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page) {
   CommandPages& active = chips_[chip].active;
-  std::uint32_t next = list.head;
-  while (next != nothing && active.size() < geometry_.planes_per_die) {
-    const std::uint32_t index = next;
-    const Transaction& transaction = transactions_[index];
-    next = transaction.next;
-    const PlaneSite& site = sites_[transaction.plane];
-    if (site.die != die || (taken_planes_ & site.bit) != 0) continue;
-    if (!active.empty() && transaction.page != page) continue;
-    if (!ready(transaction)) continue;
-    taken_planes_ |= site.bit;
-    active.push_back(index);
-    list.remove(transactions_, index);
-    if (list.meter != nothing) queue_meters_[list.meter].leave(events_.now_ns(), transaction.queued_ns);
-    if (--queues_[chip].waiting == 0) {
-      channels_[chips_[chip].channel].chips_with_work &= ~chips_[chip].bit;
+  for (std::size_t place = 0; place < list.size() && active.size() < geometry_.planes_per_die;) {
+    const Queued queued = list[place];
+    // One branch, since which of these it is that keeps a page out cannot be foreseen.
+    const std::uint32_t differs = (queued.die ^ die) | (taken_planes_ & queued.plane_bit) |
+                                  (active.empty() ? 0 : queued.page ^ page);
+    if (differs != 0 || !ready(transactions_[queued.index])) {
+      ++place;
+      continue;
     }
+    taken_planes_ |= queued.plane_bit;
+    active.push_back(queued.index);
+    list.remove(place);
+    if (list.meter != nothing) {
+      queue_meters_[list.meter].leave(events_.now_ns(), transactions_[queued.index].queued_ns);
+    }
+    if (--queues_[chip].waiting > 0) continue;
+    const std::uint32_t channel = chips_[chip].channel;
+    channels_[channel].chips_with_work &= ~chips_[chip].bit;
+    if (channels_[channel].chips_with_work == 0) set_of(channel).with_work &= ~ChannelSet::bit(channel);
   }
 }
 

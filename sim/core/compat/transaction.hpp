@@ -1,6 +1,7 @@
 // Flash transactions and the queues they stand in: indices into one pool, no pointers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,8 +13,8 @@ enum class Operation : std::uint8_t { read, program, erase };
 enum class Source : std::uint8_t { user, cache, collector, mapping };
 
 struct Transaction {
-  std::uint32_t next = nothing, previous = nothing;  // neighbours in the queue it stands in
-  std::uint32_t request = nothing;                   // the user request it belongs to
+  std::uint32_t next = nothing;     // in a chain
+  std::uint32_t request = nothing;  // the user request it belongs to
   std::uint32_t related = nothing;  // program: the read it waits for; read: the program that waits
   std::uint32_t lpn = 0;            // mapping: the number of the translation page
   std::uint32_t plane = 0, block = 0, page = 0;
@@ -57,26 +58,39 @@ class Pool {
   std::vector<std::uint32_t> free_;
 };
 
-// First in, first out, with removal from the middle.
-struct TransactionList {
-  std::uint32_t head = nothing, tail = nothing, size = 0;
+// What a chip's queue tells about a transaction without a look at it.
+struct Queued {
+  std::uint32_t index, page, die, plane_bit;
+};
+
+// First in, first out, with removal from the middle: of neighbours, since it is searched for each command.
+class TransactionList {
+ public:
   std::uint32_t meter = nothing;  // what measures it, if anything does
 
-  bool empty() const { return head == nothing; }
+  bool empty() const { return first_ == items_.size(); }
+  std::size_t size() const { return items_.size() - first_; }
+  std::uint64_t held_bytes() const { return items_.capacity() * sizeof(Queued); }
+  const Queued& operator[](std::size_t place) const { return items_[first_ + place]; }
 
-  void push_back(Pool<Transaction>& pool, std::uint32_t index) {
-    pool[index].previous = tail;
-    pool[index].next = nothing;
-    (tail == nothing ? head : pool[tail].next) = index;
-    tail = index;
-    ++size;
+  void push_back(const Queued& item) {
+    if (items_.size() == items_.capacity() && first_ > items_.size() / 2) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    items_.push_back(item);
   }
-  void remove(Pool<Transaction>& pool, std::uint32_t index) {
-    const Transaction& gone = pool[index];
-    (gone.previous == nothing ? head : pool[gone.previous].next) = gone.next;
-    (gone.next == nothing ? tail : pool[gone.next].previous) = gone.previous;
-    --size;
+  // What stands before it moves, since it is mostly the first or near to it.
+  void remove(std::size_t place) {
+    for (std::size_t i = first_ + place; i > first_; --i) items_[i] = items_[i - 1];
+    if (++first_ < items_.size()) return;
+    items_.clear();
+    first_ = 0;
   }
+
+ private:
+  std::vector<Queued> items_;  // from first_ on
+  std::size_t first_ = 0;
 };
 
 }  // namespace iojoule::sim::compat
