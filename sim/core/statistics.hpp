@@ -113,14 +113,14 @@ class LatencyRecorder {
     summary.min_ns = all.min_ns;
     summary.max_ns = all.max_ns;
     if (!histogram_.empty()) summary.percentile_relative_error = LogLinearHistogram::relative_error;
-    // In descending order, so that each selection leaves the next a shorter range.
-    std::size_t end = samples_.size();
-    for (const auto& [value, per_ten_thousand] : {std::pair{&summary.p9999_ns, 9999U},
-                                                  {&summary.p999_ns, 9990U},
-                                                  {&summary.p99_ns, 9900U},
+    // In ascending order, so that each selection leaves the next a much shorter range.
+    std::size_t begin = 0;
+    for (const auto& [value, per_ten_thousand] : {std::pair{&summary.p50_ns, 5000U},
                                                   {&summary.p90_ns, 9000U},
-                                                  {&summary.p50_ns, 5000U}}) {
-      *value = percentile(rank_of(per_ten_thousand, all.count), all, end);
+                                                  {&summary.p99_ns, 9900U},
+                                                  {&summary.p999_ns, 9990U},
+                                                  {&summary.p9999_ns, 9999U}}) {
+      *value = percentile(rank_of(per_ten_thousand, all.count), all, begin);
     }
     return summary;
   }
@@ -163,17 +163,18 @@ class LatencyRecorder {
     return last / 10000 * per_ten_thousand + (last % 10000 * per_ten_thousand + 5000) / 10000 + 1;
   }
 
-  std::uint64_t percentile(std::uint64_t rank, const Totals& all, std::size_t& end) {
+  // Samples before `begin` are in their places.
+  std::uint64_t percentile(std::uint64_t rank, const Totals& all, std::size_t& begin) {
     if (!histogram_.empty()) {
       return std::clamp(histogram_.front().at_rank(rank), all.min_ns, all.max_ns);
     }
-    const auto index = static_cast<std::ptrdiff_t>(rank - 1);
-    if (static_cast<std::size_t>(index) < end) {
-      std::nth_element(samples_.begin(), samples_.begin() + index,
-                       samples_.begin() + static_cast<std::ptrdiff_t>(end));
-      end = static_cast<std::size_t>(index);
+    const std::size_t index = rank - 1;
+    if (index >= begin) {
+      const auto at = [&](std::size_t i) { return samples_.begin() + static_cast<std::ptrdiff_t>(i); };
+      std::nth_element(at(begin), at(index), samples_.end());
+      begin = index + 1;
     }
-    return samples_[static_cast<std::size_t>(index)];
+    return samples_[index];
   }
 
   std::size_t samples_max_;

@@ -256,7 +256,7 @@ void Device::program_moved_page(const Transaction& read) {
     check_collection(read.plane);
   }
   if (mapping) {
-    mapping_pages_[read.flow].place[read.lpn] = place;
+    mapping_pages_[read.flow][read.lpn].place = place;
   } else {
     if (!config_.mapping_ideal) bring_mapping(read.flow, read.lpn);
     update_mapping(read.flow, read.lpn, place_in(read.plane, read.flow, read.lpn, place),

@@ -159,10 +159,7 @@ void Device::make_mapping() {
     const std::size_t shares = config_.cmt_sharing == Sharing::shared ? 1 : streams_.size();
     mapping_caches_.emplace_back(mapping_cache_entries_ / shares, tables_.back().size());
     const std::size_t pages = tables_.back().size() / entries_per_mapping_page_ + 1;
-    MappingPages& mapping = mapping_pages_[i];
-    mapping.place.assign(pages, nothing);
-    mapping.arriving.resize(pages);
-    mapping.departing.resize(pages);
+    mapping_pages_[i].pages.resize(pages);
     // An ideal table takes room on flash too. All pages but the last when that is not full of entries,
     // each logical page that is there in part counted: MQSim takes its entries for never written.
     std::uint64_t in_flows = 0;  // less than the stream has, where its planes cannot be divided evenly

@@ -33,6 +33,8 @@ void Device::receive_submission(const Message& message) {
 }
 
 void Device::receive_submission_fetch(const Message& message) {
+  const UserRequest& request = requests_[message.subject];
+  tables_[request.stream].prefetch_entry(first_page(request));
   send(to_device_, {submission, message.queue, message.subject, link_.submission_ns()});
 }
 
@@ -45,8 +47,6 @@ void Device::fetch_next(std::uint8_t index) {
   QueuePair& queue = queue_pairs_[index];
   const std::uint32_t id = queue.submission_queue.front();
   queue.submission_queue.pop_front();
-  const UserRequest& request = requests_[id];
-  tables_[request.stream].prefetch_entry(first_page(request));
   --queue.announced;
   ++queue.in_device;
   send(to_host_, {submission_fetch, index, id, link_.read_request_ns()});

@@ -181,20 +181,19 @@ void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t 
 // True when the entry can be had at once; else it is on its way from flash.
 bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
   MappingCache& cache = mapping_caches_[flow];
-  MappingPages& pages = mapping_pages_[flow];
-  const std::uint32_t number = lpn / entries_per_mapping_page_;
-  if (!pages.arriving[number].empty()) {
+  MappingPages::Page& page = mapping_pages_[flow][lpn / entries_per_mapping_page_];
+  if (!page.arriving.empty()) {
     if (!cache.awaited(lpn)) {
       make_mapping_room(flow);
       cache.reserve(lpn);
-      pages.arriving[number].push_back(lpn);
+      page.arriving.push_back(lpn);
     }
     return false;
   }
-  const bool on_flash = pages.place[number] != nothing;
+  const bool on_flash = page.place != nothing;
   // What preconditioning mapped, MQSim takes for never written as long as its mapping page was never written.
   if (!on_flash && tables_[flow].mapped(lpn)) tables_[flow].forget(lpn);
-  const bool in_memory = !on_flash || pages.departing[number] > 0;
+  const bool in_memory = !on_flash || page.departing > 0;
   make_mapping_room(flow);
   cache.reserve(lpn);
   if (in_memory) {
@@ -232,7 +231,7 @@ std::uint32_t Device::make_mapping_read(std::uint8_t flow, std::uint32_t number,
   read.lpn = number;
   read.bytes = bytes;
   read.plane = mapping_plane_of(flow, number);
-  set_place(read, mapping_pages_[flow].place[number]);
+  set_place(read, mapping_pages_[flow][number].place);
   read.issued_ns = events_.now_ns();
   read.placed = true;
   ++blocks_.block(read.plane, read.block).reads;
@@ -242,7 +241,7 @@ std::uint32_t Device::make_mapping_read(std::uint8_t flow, std::uint32_t number,
 
 void Device::read_mapping(std::uint8_t flow, std::uint32_t lpn) {
   const std::uint32_t number = lpn / entries_per_mapping_page_;
-  mapping_pages_[flow].arriving[number].push_back(lpn);
+  mapping_pages_[flow][number].arriving.push_back(lpn);
   open_submission();
   submit_transaction(make_mapping_read(flow, number, sector_bytes));
   close_submission();
@@ -251,23 +250,23 @@ void Device::read_mapping(std::uint8_t flow, std::uint32_t lpn) {
 // Reads the entries of the page that are not at hand and queues its program, which never runs: from
 // now on the page counts as being in memory (mqsim.md, 0.6).
 void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
-  MappingPages& pages = mapping_pages_[flow];
   MappingCache& cache = mapping_caches_[flow];
   const std::uint32_t number = lpn / entries_per_mapping_page_;
+  MappingPages::Page& mapping_page = mapping_pages_[flow][number];
   std::uint64_t sectors_to_read = 0;
   const std::uint32_t first = number * entries_per_mapping_page_;
   cache.write_back(first, first + entries_per_mapping_page_, [&](std::uint32_t page) {
     sectors_to_read |= std::uint64_t{1} << ((page - first) * stored_entry_bytes_ / sector_bytes);
   });
   open_submission();
-  if (pages.place[number] != nothing) {
+  if (mapping_page.place != nothing) {
     const auto bytes = static_cast<std::uint32_t>(std::popcount(sectors_to_read)) * sector_bytes;
     submit_transaction(make_mapping_read(flow, number, bytes));
-    pages.arriving[number].push_back(lpn);  // whoever misses meanwhile waits for this read
+    mapping_page.arriving.push_back(lpn);  // whoever misses meanwhile waits for this read
   } else {
     ++counts_.map_reads;  // MQSim counts a read that it does not do
   }
-  ++pages.departing[number];
+  ++mapping_page.departing;
   ++counts_.map_writes_queued;
   mapping_program_submitted_ = true;
   if (QueueMeter* meter = mapping_program_meter(mapping_plane_of(flow, number))) meter->enter(events_.now_ns());
@@ -276,9 +275,9 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
 }
 
 void Device::place_mapping_program(std::uint8_t flow, std::uint32_t number) {
-  MappingPages& pages = mapping_pages_[flow];
+  std::uint32_t& place = mapping_pages_[flow][number].place;
   const std::uint32_t plane = mapping_plane_of(flow, number);
-  const std::uint32_t old = pages.place[number];
+  const std::uint32_t old = place;
   if (old != nothing) {
     blocks_.invalidate(plane, old / geometry_.pages_per_block, old % geometry_.pages_per_block);
   }
@@ -287,7 +286,7 @@ void Device::place_mapping_program(std::uint8_t flow, std::uint32_t number) {
   const std::uint32_t page = blocks_.block(plane, block).next_page++;
   blocks_.set_owner(plane, block, page, number);
   ++blocks_.block(plane, block).programs;  // never ends, see next_data_page
-  pages.place[number] = block * geometry_.pages_per_block + page;
+  place = block * geometry_.pages_per_block + page;
   if (page + 1 == geometry_.pages_per_block) {
     frontiers.mapping = blocks_.open(plane, flow, true);
     check_collection(plane);
@@ -301,7 +300,7 @@ void Device::finish_mapping_transaction(std::uint32_t index) {
   MappingPages& pages = mapping_pages_[done.flow];
   MappingCache& cache = mapping_caches_[done.flow];
   std::vector<std::uint32_t> arrived;
-  arrived.swap(pages.arriving[done.lpn]);
+  arrived.swap(pages[done.lpn].arriving);
   open_submission();
   for (const std::uint32_t lpn : arrived) {
     if (!cache.awaited(lpn)) continue;

@@ -107,14 +107,16 @@ struct DramAccess {
 
 // The translation pages of one stream, by number.
 struct MappingPages {
-  std::vector<std::uint32_t> place;
-  std::vector<std::vector<std::uint32_t>> arriving;  // logical pages that wait for it
-  std::vector<std::uint32_t> departing;
-  FlatMap waiting_reads, waiting_programs;           // logical page -> oldest that waits for it
+  struct Page {
+    std::uint32_t place = nothing, departing = 0;
+    std::vector<std::uint32_t> arriving;  // logical pages that wait for it
+  };
+  std::vector<Page> pages;
+  FlatMap waiting_reads, waiting_programs;  // logical page -> oldest that waits for it
 
+  Page& operator[](std::uint32_t number) { return pages[number]; }
   std::uint64_t held_bytes() const {
-    return (place.capacity() + departing.capacity()) * sizeof(std::uint32_t) +
-           arriving.capacity() * sizeof(arriving.front()) + waiting_reads.bytes() + waiting_programs.bytes();
+    return pages.capacity() * sizeof(Page) + waiting_reads.bytes() + waiting_programs.bytes();
   }
 };
 

@@ -163,12 +163,11 @@ bool Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* 
 
 void Device::take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page) {
   CommandPages& active = chips_[chip].active;
-  for (std::size_t place = 0; place < list.size() && active.size() < geometry_.planes_per_die;) {
+  for (std::size_t place = 0; active.size() < geometry_.planes_per_die;) {
+    place = list.find(place, die, taken_planes_, page, active.empty() ? 0 : UINT32_MAX);
+    if (place == list.size()) return;
     const Queued queued = list[place];
-    // One branch, since which of these it is that keeps a page out cannot be foreseen.
-    const std::uint32_t differs = (queued.die ^ die) | (taken_planes_ & queued.plane_bit) |
-                                  (active.empty() ? 0 : queued.page ^ page);
-    if (differs != 0 || !ready(transactions_[queued.index])) {
+    if (!ready(transactions_[queued.index])) {
       ++place;
       continue;
     }

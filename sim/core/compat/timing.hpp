@@ -5,6 +5,7 @@
 
 #include "../config.hpp"
 #include "../geometry.hpp"
+#include "../memo.hpp"
 
 namespace iojoule::sim::compat {
 
@@ -25,10 +26,12 @@ class PacketedLink {
   std::uint64_t read_request_ns() const { return read_request_ns_; }
 
   std::uint64_t write_ns(std::uint64_t payload_bytes) const {
-    const std::uint64_t full = payload_bytes / packet_payload_bytes;
-    const std::uint64_t rest = payload_bytes % packet_payload_bytes;
-    return transfer_ns(full * (packet_payload_bytes + overhead_bytes) +
-                       (rest == 0 ? 0 : rest + overhead_bytes));
+    return writes_ns_(payload_bytes, [this](std::uint64_t payload) {
+      const std::uint64_t full = payload / packet_payload_bytes;
+      const std::uint64_t rest = payload % packet_payload_bytes;
+      return transfer_ns(full * (packet_payload_bytes + overhead_bytes) +
+                         (rest == 0 ? 0 : rest + overhead_bytes));
+    });
   }
 
  private:
@@ -41,6 +44,7 @@ class PacketedLink {
 
   std::uint32_t lanes_;
   double gigabytes_per_second_;
+  Memo writes_ns_;
   std::uint64_t doorbell_ns_, submission_ns_, completion_ns_, read_request_ns_;
 };
 

@@ -72,6 +72,19 @@ class TransactionList {
   std::size_t size() const { return items_.size() - first_; }
   std::uint64_t held_bytes() const { return items_.capacity() * sizeof(Queued); }
   const Queued& operator[](std::size_t place) const { return items_[first_ + place]; }
+  // The first from there on of the die, in none of the planes, and with the page's number in the bits that
+  // count; `size()` if there is none.
+  std::size_t find(std::size_t place, std::uint32_t die, std::uint32_t planes, std::uint32_t page,
+                   std::uint32_t bits) const {
+    const Queued* const items = items_.data() + first_;
+    const std::size_t end = size();
+    // One branch for all of it, since which of these it is that keeps a page out cannot be foreseen.
+    while (place < end && ((items[place].die ^ die) | (items[place].plane_bit & planes) |
+                           ((items[place].page ^ page) & bits)) != 0) {
+      ++place;
+    }
+    return place;
+  }
 
   void push_back(const Queued& item) {
     if (items_.size() == items_.capacity() && first_ > items_.size() / 2) {
