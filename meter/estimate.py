@@ -34,11 +34,12 @@ from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.meter.idle import Descent
-from iojoule.model.evaluate import device_power, idle_gaps, linear_law
+from iojoule.model.evaluate import device_power, host_work, idle_gaps, linear_law
 from iojoule.model.evaluate.background_work import delay_seconds
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import left_after
 from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.host_work import HostCosts
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -150,6 +151,7 @@ class Estimate:
             keeping the drive awake, shape (n, 4).
         load: How far one of each keeps it awake, shape (n, 4): requests that come at random leave
             it asleep with probability exp(-sum of load x count).
+        core_seconds: Core time of the host that each takes, shape (n, 4).
     """
 
     idle: Floats
@@ -160,11 +162,12 @@ class Estimate:
     sd: Floats
     joules: Floats
     load: Floats
+    core_seconds: Floats
 
     @classmethod
     def nothing(cls, drives: int) -> Estimate:
         """All zero."""
-        return cls(*np.zeros((6, drives)), *np.zeros((2, drives, 4)))
+        return cls(*np.zeros((6, drives)), *np.zeros((3, drives, 4)))
 
     @property
     def watts(self) -> Floats:
@@ -305,7 +308,7 @@ class DriveModel:
         of_command = np.repeat(likely.transpose(0, 2, 1), 2, axis=2)
         parts = {}
         weights = {"read": likely[:, 0], "write": likely[:, 1]}
-        weights |= {"joules": of_command, "alone_seconds": of_command}
+        weights |= dict.fromkeys(("joules", "alone_seconds", "core_seconds"), of_command)
         for name in (field.name for field in fields(_Serving) if field.name != "likelihood"):
             values = np.stack([getattr(one, name) for one in evaluated])
             parts[name] = (weights.get(name, both) * values).sum(axis=0)
@@ -335,6 +338,7 @@ class DriveModel:
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
             joules=serving.joules,
             load=self._load(amounts, serving.alone_seconds),
+            core_seconds=serving.core_seconds,
         )
 
     def _load(self, amounts: Amounts, alone_seconds: Floats) -> Floats:
@@ -430,7 +434,21 @@ class DriveModel:
             likelihood=likelihood,
             alone_seconds=np.tile(self._seconds(pattern), (len(frame), 1)),
             joules=np.outer(kept * factor * harder, theta[[2, 1, 4, 3]] * [1.0, 1.0, command, 1.0]),
+            core_seconds=self._core_seconds(amounts, activity.costs),
         )
+
+    def _core_seconds(self, amounts: Amounts, costs: HostCosts) -> Floats:
+        """Core time of the host that a read command, read byte, write command, written byte takes.
+
+        Of reads and writes alike, by the profile's path to the drive; shape (n, 4).
+        """
+        commands = amounts.read_commands + amounts.write_commands
+        load = host_work.activity(costs, commands / amounts.seconds)
+        each = load.busy_cores * amounts.seconds / commands
+        mean = (amounts.read_bytes + amounts.write_bytes) / commands
+        of_bytes = np.minimum(1e-9 * host_work.bytes_ns(self.profile.host, mean), each)
+        byte = of_bytes / np.maximum(mean, 1.0)
+        return np.stack([each - of_bytes, byte, each - of_bytes, byte], axis=1)
 
     def _seconds(self, pattern: str) -> Floats:
         """Seconds a read command, read byte, write command, written byte take alone, shape (4,).
@@ -570,9 +588,9 @@ class _Serving:
     """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
 
     `room_seconds` is how long the drive's own work may go on before it is at its limit.
-    `likelihood`, shape (2, n), is that of the times that reads and writes took. `alone_seconds`
-    and `joules`, shape (n, 4), are what a read command, read byte, write command and written byte
-    take alone and beside keeping the drive awake.
+    `likelihood`, shape (2, n), is that of the times that reads and writes took. `alone_seconds`,
+    `joules` and `core_seconds`, shape (n, 4), are what a read command, read byte, write command and
+    written byte take alone, beside keeping the drive awake, and of the host's cores.
     """
 
     watts: Floats
@@ -586,6 +604,7 @@ class _Serving:
     likelihood: Floats
     alone_seconds: Floats
     joules: Floats
+    core_seconds: Floats
 
 
 def _in_use(amounts: Amounts) -> Floats:

@@ -69,6 +69,7 @@ class Reading:
         command_joules: What one read command, read byte, write command and written byte takes
             beside keeping the drive awake.
         command_load: How far one of each keeps the drive awake (`Estimate.load`).
+        command_core_seconds: Core time of the host that one of each takes.
         joules: Since the meter began, with `joules_low` and `joules_high`.
         part_joules: By `PARTS`; they add up to `joules`.
         unmetered_seconds: Since the meter began, of which nothing is known.
@@ -86,6 +87,7 @@ class Reading:
     part_watts: dict[str, float]
     command_joules: tuple[float, ...]
     command_load: tuple[float, ...]
+    command_core_seconds: tuple[float, ...]
     joules: float
     joules_low: float
     joules_high: float
@@ -260,6 +262,7 @@ class Meter:
             part_watts=parts,
             command_joules=tuple(estimate.joules[place].tolist()),
             command_load=tuple(estimate.load[place].tolist()),
+            command_core_seconds=tuple(estimate.core_seconds[place].tolist()),
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,
@@ -284,6 +287,7 @@ class Meter:
             part_watts=dict.fromkeys(PARTS, np.nan),
             command_joules=(0.0,) * 4,
             command_load=(0.0,) * 4,
+            command_core_seconds=(0.0,) * 4,
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,
