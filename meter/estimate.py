@@ -128,12 +128,17 @@ class States:
 
     def take(self, rows: Any) -> States:
         """Those of some drives."""
-        return States(*(np.array(getattr(self, part.name)[rows]) for part in fields(self)))
+        return States(*(np.array(part[rows]) for part in vars(self).values()))
 
     def put(self, rows: Any, states: States) -> None:
         """Keep those of some drives."""
-        for part in fields(self):
-            getattr(self, part.name)[rows] = getattr(states, part.name)
+        for part, own in zip(vars(self).values(), vars(states).values(), strict=True):
+            part[rows] = own
+
+    def and_fresh(self, drives: int) -> States:
+        """These, and those of more drives that have rested long and owe nothing."""
+        both = zip(vars(self).values(), vars(States.fresh(drives)).values(), strict=True)
+        return States(*map(np.concatenate, both))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ and `idle` add up to what the meter has counted for it since the groups were fir
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -96,7 +96,7 @@ class Sums:
         self._watts[:] = 0.0
 
     def add(
-        self, keys: Sequence[tuple[str, Hashable]], joules: Floats, seconds: Floats | float
+        self, keys: Iterable[tuple[str, Hashable]], joules: Floats, seconds: Floats | float
     ) -> None:
         """What groups drew from drives in the interval.
 
@@ -233,10 +233,8 @@ class GroupMeter:
 
     def _add(self, intervals: DriveIntervals, shares: Shares) -> None:
         drives = intervals.drives
-        keys = [
-            (drives[drive], group)
-            for drive, group in zip(shares.drive.tolist(), shares.groups, strict=True)
-        ]
+        of = map(drives.__getitem__, shares.drive.tolist())
+        keys = zip(of, shares.groups, strict=True)
         self._sums.add(keys, shares.joules, intervals.seconds[shares.drive])
         idle = np.zeros_like(shares.unattributed)
         idle[:, Part.IDLE] = shares.idle
@@ -342,20 +340,23 @@ def drive_intervals(
         (Count.FLUSHES, intervals.flushes),
     ):
         counts[:, column] = values[place]
-    for row, reading in enumerate(known):
-        weights[row, : len(reading.command_joules)] = reading.command_joules
-        load[row, : len(reading.command_load)] = reading.command_load
-        cores[row, : len(reading.command_core_seconds)] = reading.command_core_seconds
-        joules[row, Part.CPU] = cpu.get(reading.drive.key, 0.0)
-        for name in PARTS:
-            joules[row, _PART_OF[name]] = reading.part_watts[name] * reading.seconds
+    seconds = np.array([reading.seconds for reading in known])
+    if known:
+        for table, name in (
+            (weights, "command_joules"), (load, "command_load"), (cores, "command_core_seconds")
+        ):  # fmt: skip
+            table[:, : Count.FLUSHES] = [getattr(reading, name) for reading in known]
+        columns = [_PART_OF[name] for name in PARTS]
+        joules[:, columns] = [[*map(reading.part_watts.__getitem__, PARTS)] for reading in known]
+        joules *= seconds[:, None]
+        joules[:, Part.CPU] = [cpu.get(reading.drive.key, 0.0) for reading in known]
     for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):
         # a law in which commands and bytes cost nothing: by their number
         free = (weights * counts)[:, columns].sum(axis=1) <= 0
         weights[free, columns.start] = 1.0
     return DriveIntervals(
         drives=tuple(reading.drive.key for reading in known),
-        seconds=np.array([reading.seconds for reading in known]),
+        seconds=seconds,
         joules=joules,
         counts=counts,
         weights=weights,
