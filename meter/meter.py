@@ -193,7 +193,7 @@ class Meter:
         served, uses = (intervals.commands > 0).tolist(), _uses(intervals)
         for key, rows in groups.items():
             group = [accounts[row] for row in rows]
-            model = self._model(key, group[0].basis)
+            model, expected = self._model(key, group[0].basis), group[0].basis.is_expected
             places = [account.row for account in group]
             states = self._states.take(places)
             estimate = model.step(_amounts(intervals, rows), states)
@@ -206,6 +206,7 @@ class Meter:
                     served[row],
                     uses[row],
                     measured.get(account.drive.name),
+                    is_expected=expected,
                 )
         return readings
 
@@ -227,6 +228,8 @@ class Meter:
         served: bool,
         uses: tuple[float, float],
         measured: tuple[float, float] | None,
+        *,
+        is_expected: bool,
     ) -> Reading:
         seconds = intervals.seconds
         parts, sd = own.parts, own.sd
@@ -249,7 +252,7 @@ class Meter:
         if intervals.suspended_seconds:
             reasons.append(SUSPENDED)
             account.unmetered += intervals.suspended_seconds
-        low, high = _interval(watts, sd, in_ratios=account.basis.is_expected and measured is None)
+        low, high = _interval(watts, sd, in_ratios=is_expected and measured is None)
         for name, value in parts.items():
             account.parts[name] += value * seconds
         account.joules += watts * seconds
@@ -346,7 +349,9 @@ class _Own(NamedTuple):
 def _each(estimate: Estimate) -> Iterator[_Own]:
     parts = zip(*(getattr(estimate, name).tolist() for name in PARTS), strict=True)
     of_commands = (estimate.joules, estimate.load, estimate.core_seconds)
-    each = zip(parts, estimate.sd.tolist(), *(values.tolist() for values in of_commands), strict=True)
+    each = zip(
+        parts, estimate.sd.tolist(), *(values.tolist() for values in of_commands), strict=True
+    )
     for own, sd, *commands in each:
         yield _Own(dict(zip(PARTS, own, strict=True)), sd, *map(tuple, commands))
 
