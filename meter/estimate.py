@@ -489,7 +489,8 @@ class DriveModel:
             small, large = 1.0 / told.value
             byte = max(large - small, 0.0) / (SIZES[1] - SIZES[0])
             rows += [max(small - SIZES[0] * byte, 0.0), byte]
-        return np.nan_to_num(np.array(rows), posinf=0.0).reshape(len(PATTERNS), 4)
+        known = np.asarray(np.nan_to_num(np.array(rows), posinf=0.0))
+        return known.reshape(len(PATTERNS), 4)
 
     def _operating_point(
         self, pattern: Ints, amounts: Amounts, states: States

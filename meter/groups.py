@@ -346,8 +346,8 @@ def drive_intervals(
             (weights, "command_joules"), (load, "command_load"), (cores, "command_core_seconds")
         ):  # fmt: skip
             table[:, : Count.FLUSHES] = [getattr(reading, name) for reading in known]
-        columns = [_PART_OF[name] for name in PARTS]
-        joules[:, columns] = [[*map(reading.part_watts.__getitem__, PARTS)] for reading in known]
+        own = [_PART_OF[name] for name in PARTS]
+        joules[:, own] = [[*map(reading.part_watts.__getitem__, PARTS)] for reading in known]
         joules *= seconds[:, None]
         joules[:, Part.CPU] = [cpu.get(reading.drive.key, 0.0) for reading in known]
     for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):
