@@ -158,4 +158,12 @@ class Columnar:
         return arrival_ns, offset, size, is_write.astype(np.uint8), volume, lines[keep_rows]
 
 
-__all__ = ["UNITS_PS", "Columnar", "Columns", "Dialect", "Parser", "TraceFormat", "rows_before_defect"]
+__all__ = [
+    "UNITS_PS",
+    "Columnar",
+    "Columns",
+    "Dialect",
+    "Parser",
+    "TraceFormat",
+    "rows_before_defect",
+]
