@@ -61,7 +61,7 @@ def format_of(head: bytes, where: str) -> TraceFormat:
         raise InputError(f"{where}: is empty")
     rows = {name: rows_before_defect(form, head) for name, form in FORMATS.items()}
     most = max(read for read, _ in rows.values())
-    # whoever reads on names the line that is none of the format
+    # reading on then names the line that is none of the format
     names = fitting(head) or [name for name, (read, _) in rows.items() if read == most > 0]
     if len(names) == 1 and FORMATS[names[0]].guessable:
         return FORMATS[names[0]]
