@@ -152,6 +152,18 @@ class Recommender:
         shown = self._evaluate(request, selection)
         return self._respond(request, selection, shown, self._explain(request, selection, shown))
 
+    def today(self, workload: WorkloadProfile) -> Row:
+        """What the current configuration does: `current` of `recommend`, without a search.
+
+        Raises:
+            InputError: As `recommend`.
+        """
+        limited = self.with_limits_of(workload)
+        if limited is not self:
+            return limited.today(workload)
+        candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
+        return self._details(*self._judge(workload, candidates), None).row(0)
+
     def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Search:
         """Look through all candidates with the flushes of one step of durability."""
         judge, reference = self._judge(workload, candidates)
@@ -278,16 +290,14 @@ class Recommender:
         )
         judge = self._beside_today(selection.first.judge.question, last.judge, len(frame))
         judged = judge.judge(frame)
-        shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
         # today's configuration was not chosen for its prediction
         chosen = at.best if choice.action in ("change", "ranking") else at.passed
-        details = Details(
-            self.layout,
-            judge.question,
-            replace(judged, work=shared),
-            chosen[0] if len(chosen) else None,
-        )
+        details = self._details(judge, judged, chosen[0] if len(chosen) else None)
         return _Shown(details, judged, at)
+
+    def _details(self, judge: Judge, judged: Judged, chosen: int | None) -> Details:
+        shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
+        return Details(self.layout, judge.question, replace(judged, work=shared), chosen)
 
     def _explain(self, request: _Request, selection: _Selection, shown: _Shown) -> _Explanation:
         """What the recommended row saves and costs beside today's, why, and what to measure."""
