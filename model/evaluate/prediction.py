@@ -83,7 +83,7 @@ class Prediction:
     def take(self, rows: Any, names: Iterable[str]) -> Prediction:
         """Some rows of some quantities; the activity is left as it is."""
         bands = {
-            name: Band(*(getattr(self.bands[name], part.name)[rows] for part in fields(Band)))
+            name: Band(*(part[rows] for part in vars(self.bands[name]).values()))
             for name in {*names, "latency_mean_ns"}
         }
         return Prediction(bands, self.evidence[rows], self.activity)

@@ -15,7 +15,7 @@ with c = ceil(bytes / MDTS) commands in flight for each request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ class Points:
 
     def take(self, rows: NDArray[np.bool_] | Indices | slice) -> Points:
         """Some of the points."""
-        return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Points(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -374,9 +374,11 @@ class TableLookup:
                 lows.append(np.zeros(x.shape, dtype=np.intp))
                 weights.append(np.zeros(x.shape))
                 continue
-            low = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+            low = np.searchsorted(axis, x, side="right") - 1
+            low = np.minimum(np.maximum(low, 0), len(axis) - 2)
             # the hull, not the clipped weight, says what lies beyond the edges
-            weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
+            weight = (x - axis[low]) / (axis[low + 1] - axis[low])
+            weight = np.minimum(np.maximum(weight, 0.0), 1.0)
             lows.append(low)
             weights.append(weight)
         return lows, weights
