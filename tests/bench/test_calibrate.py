@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from iojoule.sim.calibration.calibrate import CalibrationFolder, Problem, Settings, calibrate_timing
 from iojoule.sim.calibration.judge import judge
 from iojoule.sim.calibration.observations import points_and_series
@@ -13,8 +11,6 @@ from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.workers import open_pool
 from tests.sim.calibration.hidden import HIDDEN, PRESET, measured
-
-pytestmark = pytest.mark.bench
 
 BUDGET_SECONDS = 60
 

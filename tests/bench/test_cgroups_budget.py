@@ -23,7 +23,6 @@ def text(value: int) -> str:
     return f"259:0 {counters}\n259:1 {counters}\n"
 
 
-@pytest.mark.bench
 @pytest.mark.parametrize("active", [0.0, 0.1, 1.0])
 def test_five_thousand_groups(active: float, tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("io\n")

@@ -17,8 +17,6 @@ from iojoule.api.application.contribute import contribute
 
 HERTZ, SECONDS, REPEATS = 20_000.0, 30.0, 3
 
-pytestmark = pytest.mark.bench
-
 
 def test_a_working_day_is_contributed_within_its_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

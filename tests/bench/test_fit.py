@@ -7,8 +7,6 @@ import statistics
 import time
 from pathlib import Path
 
-import pytest
-
 from iojoule.datasets.profile import parse_profile
 from iojoule.model.fit.build import fit_profile, load_measurements
 from iojoule.model.recipe import load_recipe
@@ -16,8 +14,6 @@ from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 DEVICE = "samsung-980-pro-1tb"
 ROOT = Path(__file__).resolve().parents[2]
-
-pytestmark = pytest.mark.bench
 
 
 def test_loading_the_profile_stays_within_its_budget() -> None:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from iojoule.datasets.importers.fio import import_fio
 from tests.datasets.fio_runs import document
 
@@ -25,7 +23,6 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-@pytest.mark.bench
 def test_a_thousand_files_are_imported_within_the_budget(tmp_path: Path) -> None:
     run = document("clones")
     for number in range(FILES):

@@ -16,8 +16,6 @@ from iojoule.api.exporter.prometheus import registry_of
 from iojoule.api.exporter.publication import Publisher
 from tests.meter.hosts import Host
 
-pytestmark = pytest.mark.bench
-
 DRIVES, GROUPS, STEPS = 1000, 5000, 10
 
 

@@ -20,8 +20,6 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.build import fit_profile
 from iojoule.model.recipe import generic_recipe
 
-pytestmark = pytest.mark.bench
-
 DEVICE = "samsung-980-pro-1tb"
 
 
