@@ -65,8 +65,8 @@ def _is_constant(values: NDArray[Any]) -> bool:
 def left_out(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each value is None or NaN."""
     if _is_constant(values):
-        one = values[0]
-        return np.full(len(values), one is None or bool(one != one))
+        value = values[0]
+        return np.full(len(values), value is None or bool(value != value))
     if values.dtype == object:
         nothing = np.asarray(values == np.array(None, dtype=object), dtype=bool)
         return np.asarray(nothing | np.asarray(values != values, dtype=bool))

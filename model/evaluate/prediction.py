@@ -100,10 +100,10 @@ def below(first: Prediction, second: Prediction, *, activity: bool = True) -> Pr
     Without `activity` that of the second is left as it is.
     """
 
-    def both(one: Any, other: Any) -> Any:
-        if isinstance(one, np.ndarray):
-            return np.concatenate([one, other])
-        return type(one)(*map(both, vars(one).values(), vars(other).values()))
+    def both(above: Any, under: Any) -> Any:
+        if isinstance(above, np.ndarray):
+            return np.concatenate([above, under])
+        return type(above)(*map(both, vars(above).values(), vars(under).values()))
 
     return Prediction(
         {name: both(first.bands[name], band) for name, band in second.bands.items()},

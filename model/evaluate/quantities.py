@@ -68,4 +68,4 @@ def binomial_p_value(hits: int, trials: int, probability: float) -> float:
         for hit in counts
     ]  # fmt: skip
     most = logs[hits] + 1e-7  # as likely, but for rounding
-    return min(math.fsum(math.exp(one) for one in logs if one <= most), 1.0)
+    return min(math.fsum(math.exp(log) for log in logs if log <= most), 1.0)
