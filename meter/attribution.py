@@ -12,11 +12,14 @@ The rule, by part of a drive's energy:
 * Background (folding, garbage collection): by the bytes each group wrote, with a memory that
   decays, so that earlier writers pay and a reader that is active now does not.
 * Idle: not distributed by default; `IdlePolicy` offers two ways.
+* CPU: what the host's packages drew for the drive's commands, beside the drive's own joules, by
+  core time.
 * What the drive executed beyond the sum of the groups (a journal, swap, passthrough) is
   `unattributed`. It is distributed only on request (`RestPolicy`).
 
-Shares, `unattributed`, `ended` and `idle` sum to the drive's joules by construction; none is
-negative; a group without I/O pays no read, write or flush energy; equal I/O pays equally.
+Shares, `unattributed`, `ended` and `idle` sum to the drive's joules by construction, and those of
+the CPU to its own; none is negative; a group without I/O pays no read, write or flush energy; equal
+I/O pays equally.
 
 With this it is the Shapley value of the law itself, whatever the groups: of what is linear in
 commands and bytes the proportional share is one, and Shapley values add up. A proportional share of
@@ -55,7 +58,7 @@ class Count(IntEnum):
 
 
 class Part(IntEnum):
-    """Columns of joules."""
+    """Columns of joules; all but the last are the drive's."""
 
     IDLE = 0
     READ = 1
@@ -63,6 +66,7 @@ class Part(IntEnum):
     FLUSH = 3
     BACKGROUND = 4
     AWAKE = 5
+    CPU = 6
 
 
 class IdlePolicy(Enum):
@@ -106,6 +110,7 @@ _ROUNDING = 1e-12
 """Relative; a sum of 10,000 shares of float64 is exact to about 1e-13."""
 LOAD_MOST = 50.0
 """Beyond it a drive never rests."""
+_COMMANDS = (Count.READS, Count.READ_BYTES, Count.WRITES, Count.WRITE_BYTES)
 _DIRECTIONS = (
     (Part.READ, Count.READS, Count.READ_BYTES, 0),
     (Part.WRITE, Count.WRITES, Count.WRITE_BYTES, 1),
@@ -119,7 +124,7 @@ class DriveIntervals:
     Attributes:
         drives: D identifiers (wwid or serial).
         seconds: Shape (D,).
-        joules: Shape (D, 6), columns `Part`. NaN where the drive's power is unknown: its shares
+        joules: Shape (D, 7), columns `Part`. NaN where the drive's power is unknown: its shares
             are NaN, too.
         counts: Shape (D, 5), columns `Count`, as the drive executed them; writes without flushes.
         weights: Shape (D, 5), columns `Count`; joules per command, byte and flush.
@@ -128,6 +133,8 @@ class DriveIntervals:
         memory_seconds: Shape (D,), decay time of bytes written until background work follows.
         load: Shape (D, 5), columns `Count`; how far one of each keeps the drive awake, None where
             no energy is spent on that.
+        core_seconds: Shape (D, 5), columns `Count`; core time of the host that one of each takes,
+            None where the CPU's joules are unknown.
     """
 
     drives: tuple[str, ...]
@@ -138,6 +145,7 @@ class DriveIntervals:
     merged: Floats | None = None
     memory_seconds: Floats | None = None
     load: Floats | None = None
+    core_seconds: Floats | None = None
 
     def __post_init__(self) -> None:
         drives = len(self.drives)
@@ -149,6 +157,7 @@ class DriveIntervals:
             "merged": (drives, 2),
             "memory_seconds": (drives,),
             "load": (drives, len(Count)),
+            "core_seconds": (drives, len(Count)),
         }
         for name, shape in shapes.items():
             values = getattr(self, name)
@@ -184,9 +193,9 @@ class Shares:
     Attributes:
         drive: Shape (K,), index of the drive.
         groups: K keys.
-        joules: Shape (K, 6), columns `Part`.
-        unattributed: Shape (D, 6).
-        ended: Shape (D, 6); caused by groups that have ended.
+        joules: Shape (K, 7), columns `Part`.
+        unattributed: Shape (D, 7).
+        ended: Shape (D, 7); caused by groups that have ended.
         idle: Shape (D,); idle joules that were not distributed.
     """
 
@@ -267,7 +276,7 @@ def executed_counts(intervals: DriveIntervals, drive: Ints, completed: Floats) -
 def dynamic_shares(
     intervals: DriveIntervals, drive: Ints, executed: Floats
 ) -> tuple[Floats, Floats]:
-    """Read, write, flush and awake joules of R rows and of no row.
+    """Read, write, flush, awake and CPU joules of R rows and of no row.
 
     Args:
         intervals: D drives.
@@ -275,18 +284,19 @@ def dynamic_shares(
         executed: Shape (R, 5), from `executed_counts`.
 
     Returns:
-        Shares of shape (R, 6) and the rest of shape (D, 6); columns that it does not divide are 0.
+        Shares of shape (R, 7) and the rest of shape (D, 7); columns that it does not divide are 0.
     """
     drives = len(intervals.drives)
     shares, rest = np.zeros((len(drive), len(Part))), np.zeros((drives, len(Part)))
-    for part, columns in (
-        (Part.READ, [Count.READS, Count.READ_BYTES]),
-        (Part.WRITE, [Count.WRITES, Count.WRITE_BYTES]),
-        (Part.FLUSH, [Count.FLUSHES]),
+    cores = intervals.core_seconds
+    for part, of_each, columns in (
+        (Part.READ, intervals.weights, [Count.READS, Count.READ_BYTES]),
+        (Part.WRITE, intervals.weights, [Count.WRITES, Count.WRITE_BYTES]),
+        # one kind of command: the joules of each are equal
+        (Part.FLUSH, np.ones_like(intervals.weights), [Count.FLUSHES]),
+        (Part.CPU, np.zeros_like(intervals.weights) if cores is None else cores, [*_COMMANDS]),
     ):
-        weights = intervals.weights[:, columns]
-        if part is Part.FLUSH:
-            weights = np.ones_like(weights)  # one kind of command: the joules of each are equal
+        weights = of_each[:, columns]
         whole = (weights * intervals.counts[:, columns]).sum(axis=1)
         size = (weights[drive] * executed[:, columns]).sum(axis=1)
         shares[:, part], rest[:, part] = _divide(intervals.joules[:, part], drive, size, whole)
@@ -478,7 +488,7 @@ class Attributor:
             whole = _per_drive(drive, claims, len(joules))
             shares[:, Part.IDLE], idle = _divide(joules, drive, claims, whole)
             return idle
-        size, others = shares.sum(axis=1), rest.sum(axis=1)
+        size, others = shares[:, : Part.CPU].sum(axis=1), rest[:, : Part.CPU].sum(axis=1)
         whole = _per_drive(drive, size, len(joules)) + others
         shares[:, Part.IDLE], idle = _divide(joules, drive, size, whole)
         used = whole > 0

@@ -166,11 +166,11 @@ class Correction:
             interval: What is estimated next.
             seconds: Since this was last called.
         """
+        if self._prior is None:
+            return
         x, before = interval.elements(), self._before
         moved = float(np.abs(x - before)[:-1].sum()) / max(x[-1], before[-1], 1e-12)
         self._before = x
-        if self._prior is None:
-            return
         kept = float(np.exp(-seconds / WORKLOAD_SECONDS - moved / WORKLOAD_CHANGE))
         self._anew = 1.0 - kept**2
         self._state[-1] *= kept
@@ -194,6 +194,7 @@ class Correction:
                 this interval is the first to show.
         """
         x, watts = interval.elements(), interval.watts
+        self._before = x
         self._begin(max(sd / watts, 0.0) / USUAL_SD, watts, x)
         innovation = measured_watts - float(x @ self._state)
         noise = self._scatter_variance(watts) + measured_sd**2

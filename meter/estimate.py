@@ -26,22 +26,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.meter.idle import Descent
-from iojoule.model.evaluate import device_power, idle_gaps, linear_law
+from iojoule.model.evaluate import device_power, host_work, idle_gaps, linear_law
 from iojoule.model.evaluate.background_work import delay_seconds
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import left_after
 from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.host_work import HostCosts
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
+
+Ints = NDArray[np.intp]
 
 PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
@@ -127,12 +133,17 @@ class States:
 
     def take(self, rows: Any) -> States:
         """Those of some drives."""
-        return States(*(np.array(getattr(self, part.name)[rows]) for part in fields(self)))
+        return States(*(np.array(part[rows]) for part in vars(self).values()))
 
     def put(self, rows: Any, states: States) -> None:
         """Keep those of some drives."""
-        for part in fields(self):
-            getattr(self, part.name)[rows] = getattr(states, part.name)
+        for part, own in zip(vars(self).values(), vars(states).values(), strict=True):
+            part[rows] = own
+
+    def and_fresh(self, drives: int) -> States:
+        """These, and those of more drives that have rested long and owe nothing."""
+        both = zip(vars(self).values(), vars(States.fresh(drives)).values(), strict=True)
+        return States(*map(np.concatenate, both))
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,7 @@ class Estimate:
             keeping the drive awake, shape (n, 4).
         load: How far one of each keeps it awake, shape (n, 4): requests that come at random leave
             it asleep with probability exp(-sum of load x count).
+        core_seconds: Core time of the host that each takes, shape (n, 4).
     """
 
     idle: Floats
@@ -160,11 +172,12 @@ class Estimate:
     sd: Floats
     joules: Floats
     load: Floats
+    core_seconds: Floats
 
     @classmethod
     def nothing(cls, drives: int) -> Estimate:
         """All zero."""
-        return cls(*np.zeros((6, drives)), *np.zeros((2, drives, 4)))
+        return cls(*np.zeros((6, drives)), *np.zeros((3, drives, 4)))
 
     @property
     def watts(self) -> Floats:
@@ -233,7 +246,6 @@ class DriveModel:
             float(np.hypot(joules_sd.mean(), np.ptp(joules) / 2.0)),
         )
         self._delay = delay_seconds(profile)
-        self._times: dict[str, Floats] = {}
 
     def step(self, amounts: Amounts, states: States) -> Estimate:
         """Estimate one interval and carry the states on, in place."""
@@ -296,21 +308,30 @@ class DriveModel:
 
     def _serving(self, amounts: Amounts, states: States) -> Estimate:
         """Requests came."""
-        step = amounts.seconds
-        evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
-        likely = np.stack([one.likelihood for one in evaluated])
-        both = likely.prod(axis=1)
+        step, drives = amounts.seconds, np.arange(len(amounts.read_commands))
+        # one evaluation of both patterns takes little longer than of one
+        rows, pattern = np.tile(drives, len(PATTERNS)), np.repeat(range(len(PATTERNS)), len(drives))
+        values = {
+            name: value.reshape(len(PATTERNS), len(drives), *value.shape[1:])
+            for name, value in vars(
+                self._evaluated(pattern, _rows(amounts, rows), states.take(rows))
+            ).items()
+        }
+        likely = values["likelihood"]
+        both = likely.prod(axis=2)
         both /= both.sum(axis=0)
-        likely /= likely.sum(axis=0)
-        of_command = np.repeat(likely.transpose(0, 2, 1), 2, axis=2)
-        parts = {}
-        weights = {"read": likely[:, 0], "write": likely[:, 1]}
-        weights |= {"joules": of_command, "alone_seconds": of_command}
-        for name in (field.name for field in fields(_Serving) if field.name != "likelihood"):
-            values = np.stack([getattr(one, name) for one in evaluated])
-            parts[name] = (weights.get(name, both) * values).sum(axis=0)
-        serving = replace(evaluated[0], **parts)
-        apart = np.abs(evaluated[0].watts - evaluated[1].watts) * np.sqrt(both.prod(axis=0))
+        likely = likely / likely.sum(axis=0)
+        weights = {"read": likely[:, :, 0], "write": likely[:, :, 1], "likelihood": likely}
+        of_command = np.repeat(likely, 2, axis=2)
+        weights |= dict.fromkeys(("joules", "alone_seconds", "core_seconds"), of_command)
+        serving = _Serving(
+            **{
+                name: (weights.get(name, both) * value).sum(axis=0)
+                for name, value in values.items()
+            }
+        )
+        random, sequential = values["watts"]
+        apart = np.abs(random - sequential) * np.sqrt(both.prod(axis=0))
         states.cache_bytes += amounts.write_bytes
         states.owed_bytes[:] = np.minimum(
             states.owed_bytes + amounts.write_bytes, self._state.owed_most
@@ -335,6 +356,7 @@ class DriveModel:
             sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
             joules=serving.joules,
             load=self._load(amounts, serving.alone_seconds),
+            core_seconds=serving.core_seconds,
         )
 
     def _load(self, amounts: Amounts, alone_seconds: Floats) -> Floats:
@@ -358,7 +380,8 @@ class DriveModel:
         load[:, [0, 2]] += self._settle_known / amounts.seconds
         return load
 
-    def _evaluated(self, pattern: str, amounts: Amounts, states: States) -> _Serving:
+    def _evaluated(self, pattern: Ints, amounts: Amounts, states: States) -> _Serving:
+        """Each row as one of `PATTERNS`."""
         step = amounts.seconds
         rates = {
             "read_bytes": amounts.read_bytes / step,
@@ -373,7 +396,7 @@ class DriveModel:
         never_idle = never_idle * (1.0 - states.ran_full)
         harder = 1.0 + never_idle * (np.clip(busy / own, 1.0, HARDER_MOST) - 1.0)
         power, activity = self.power, prediction.activity
-        sequential = np.full(len(frame), pattern == "sequential")
+        sequential = pattern == PATTERNS.index("sequential")
         x = device_power.regressors(
             rates["read_bytes"],
             rates["read_operations"],
@@ -417,7 +440,8 @@ class DriveModel:
             + state_sd**2
             + ((1.0 - busy) * np.hypot(gap_sd, at.idle_sd)) ** 2
         )
-        command = SEQUENTIAL_OR_RANDOM[pattern]
+        each = np.tile(theta[[2, 1, 4, 3]], (len(frame), 1))
+        each[sequential, 2] *= device_power.SEQUENTIAL_WRITE_OPERATION
         return _Serving(
             watts=watts,
             idle=idle,
@@ -428,34 +452,48 @@ class DriveModel:
             room_seconds=(limit - watts) * amounts.seconds / self._work_watts,
             sd=sd,
             likelihood=likelihood,
-            alone_seconds=np.tile(self._seconds(pattern), (len(frame), 1)),
-            joules=np.outer(kept * factor * harder, theta[[2, 1, 4, 3]] * [1.0, 1.0, command, 1.0]),
+            alone_seconds=self._alone_seconds[pattern],
+            joules=(kept * factor * harder)[:, None] * each,
+            core_seconds=self._core_seconds(amounts, activity.costs),
         )
 
-    def _seconds(self, pattern: str) -> Floats:
-        """Seconds a read command, read byte, write command, written byte take alone, shape (4,).
+    def _core_seconds(self, amounts: Amounts, costs: HostCosts) -> Floats:
+        """Core time of the host that a read command, read byte, write command, written byte takes.
 
-        From two sizes one at a time; 0 where the profile knows none.
+        Of reads and writes alike, by the profile's path to the drive; shape (n, 4).
         """
-        if pattern not in self._times:
-            rows = []
-            for operation in ("read", "write"):
-                columns = {
-                    "operation": [operation] * len(SIZES),
-                    "pattern": [pattern] * len(SIZES),
-                    "request_bytes": list(SIZES),
-                    "queue_depth": [1] * len(SIZES),
-                    "jobs": [1] * len(SIZES),
-                }
-                told = self.predictor.predict(self._frame(len(SIZES), columns), only=())["iops"]
-                small, large = 1.0 / told.value
-                byte = max(large - small, 0.0) / (SIZES[1] - SIZES[0])
-                rows += [max(small - SIZES[0] * byte, 0.0), byte]
-            self._times[pattern] = np.asarray(np.nan_to_num(np.array(rows), posinf=0.0))
-        return self._times[pattern]
+        commands = amounts.read_commands + amounts.write_commands
+        load = host_work.activity(costs, commands / amounts.seconds)
+        each = load.busy_cores * amounts.seconds / commands
+        mean = (amounts.read_bytes + amounts.write_bytes) / commands
+        of_bytes = np.minimum(1e-9 * host_work.bytes_ns(self.profile.host, mean), each)
+        byte = of_bytes / np.maximum(mean, 1.0)
+        return np.stack([each - of_bytes, byte, each - of_bytes, byte], axis=1)
+
+    @cached_property
+    def _alone_seconds(self) -> Floats:
+        """Seconds a read command, read byte, write command, written byte take alone, by pattern.
+
+        From two sizes one at a time; 0 where the profile knows none. Shape (`PATTERNS`, 4).
+        """
+        rows = []
+        for pattern, operation in product(PATTERNS, ("read", "write")):
+            columns = {
+                "operation": [operation] * len(SIZES),
+                "pattern": [pattern] * len(SIZES),
+                "request_bytes": list(SIZES),
+                "queue_depth": [1] * len(SIZES),
+                "jobs": [1] * len(SIZES),
+            }
+            told = self.predictor.predict(self._frame(len(SIZES), columns), only=())["iops"]
+            small, large = 1.0 / told.value
+            byte = max(large - small, 0.0) / (SIZES[1] - SIZES[0])
+            rows += [max(small - SIZES[0] * byte, 0.0), byte]
+        known = np.asarray(np.nan_to_num(np.array(rows), posinf=0.0))
+        return known.reshape(len(PATTERNS), 4)
 
     def _operating_point(
-        self, pattern: str, amounts: Amounts, states: States
+        self, pattern: Ints, amounts: Amounts, states: States
     ) -> tuple[Frame, Prediction, Floats, Floats]:
         """The configuration while it serves, its prediction, the busy share, the likelihood."""
         commands = amounts.read_commands + amounts.write_commands
@@ -466,7 +504,7 @@ class DriveModel:
             {
                 "operation": ["mixed"] * len(commands),
                 "read_fraction": amounts.read_commands / commands,
-                "pattern": [pattern] * len(commands),
+                "pattern": np.array(PATTERNS)[pattern],
                 "request_bytes": 512 * np.rint(size / 512).astype(int),
                 "queue_depth": np.ones(len(commands), dtype=int),
                 "jobs": np.ones(len(commands), dtype=int),
@@ -482,17 +520,17 @@ class DriveModel:
         prediction = self.predictor.predict(frame, only=_DEVICE)
         share = np.minimum(rate / prediction["iops"].value, 1.0)
         later = np.log(np.maximum(used / share, 1.0))
-        away = np.stack([self._away(pattern, amounts, write=write) for write in (False, True)])
-        likelihood = np.exp(-0.5 * (later**2 + away**2) / PATTERN_LOG_SD**2)
+        away = np.stack([self._away(pattern, amounts, write=write) for write in (False, True)], 1)
+        likelihood = np.exp(-0.5 * (later[:, None] ** 2 + away**2) / PATTERN_LOG_SD**2)
         likelihood = np.maximum(likelihood, LEAST_LIKELY)
         return frame, prediction, np.maximum(share, used), likelihood
 
-    def _away(self, pattern: str, amounts: Amounts, *, write: bool) -> Floats:
+    def _away(self, pattern: Ints, amounts: Amounts, *, write: bool) -> Floats:
         """How far the time that reads, or writes, took is from a pattern's, as a logarithm.
 
         It lies between what they take alone and what they take one after the other.
         """
-        seconds = self._seconds(pattern)
+        seconds = self._alone_seconds[pattern].T
         if write:
             alone = amounts.write_commands * seconds[2] + amounts.write_bytes * seconds[3]
             took = amounts.write_in_flight_seconds
@@ -561,18 +599,14 @@ class _Descent:
         return total
 
 
-SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRITE_OPERATION}
-"""Joules of a write command over those of a random one."""
-
-
 @dataclass(frozen=True)
 class _Serving:
-    """Of one pattern: mean watts over the interval, parts, and what one command or byte takes.
+    """Mean watts over the interval, parts, and what one command or byte takes.
 
     `room_seconds` is how long the drive's own work may go on before it is at its limit.
-    `likelihood`, shape (2, n), is that of the times that reads and writes took. `alone_seconds`
-    and `joules`, shape (n, 4), are what a read command, read byte, write command and written byte
-    take alone and beside keeping the drive awake.
+    `likelihood`, shape (n, 2), is that of the times that reads and writes took. `alone_seconds`,
+    `joules` and `core_seconds`, shape (n, 4), are what a read command, read byte, write command and
+    written byte take alone, beside keeping the drive awake, and of the host's cores.
     """
 
     watts: Floats
@@ -586,6 +620,7 @@ class _Serving:
     likelihood: Floats
     alone_seconds: Floats
     joules: Floats
+    core_seconds: Floats
 
 
 def _in_use(amounts: Amounts) -> Floats:

@@ -6,9 +6,10 @@ and `idle` add up to what the meter has counted for it since the groups were fir
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -32,6 +33,8 @@ UNATTRIBUTED = "unattributed"
 ENDED_GROUPS = "ended"
 IDLE = "idle"
 
+NOTHING: Mapping[str, float] = MappingProxyType({})
+
 _PART_OF = {
     "idle": Part.IDLE,
     "awake": Part.AWAKE,
@@ -54,6 +57,9 @@ class GroupReading:
         joules: Since the groups were first looked at.
         part_joules: By the parts of a drive's energy; they add up to `joules`.
         inherited_joules: Of `ended`, what the groups had drawn by their end: no power of now.
+        cpu_joules: What the host's packages drew for it beside the drive's; 0 where that is not
+            known.
+        inherited_cpu_joules: Of that, likewise.
         quality: What the shares rest on: `io.stat` or `blkio` of control groups; `estimate` from
             /proc/PID/io, which names no drive and counts writes before they reach one.
     """
@@ -65,6 +71,8 @@ class GroupReading:
     joules: float
     part_joules: dict[str, float]
     inherited_joules: float
+    cpu_joules: float
+    inherited_cpu_joules: float
     quality: str
 
 
@@ -81,20 +89,20 @@ class Sums:
         self._free: list[int] = []
         self._joules = np.zeros((0, len(Part)))
         self._watts = np.zeros((0, len(Part)))
-        self._inherited = np.zeros(0)
+        self._inherited = np.zeros((0, len(Part)))
 
     def begin_interval(self) -> None:
         """Nothing is drawn yet in the interval that begins."""
         self._watts[:] = 0.0
 
     def add(
-        self, keys: Sequence[tuple[str, Hashable]], joules: Floats, seconds: Floats | float
+        self, keys: Iterable[tuple[str, Hashable]], joules: Floats, seconds: Floats | float
     ) -> None:
         """What groups drew from drives in the interval.
 
         Args:
             keys: Drive and group of K rows.
-            joules: Shape (K, 5), columns `Part`.
+            joules: Shape (K, 7), columns `Part`.
             seconds: Length of the interval, shape (K,).
         """
         rows = [self._row(key) for key in keys]
@@ -109,22 +117,25 @@ class Sums:
             heir = self._row((key[0], ENDED_GROUPS))
             row = self._rows.pop(key)
             self._joules[heir] += self._joules[row]
-            self._inherited[heir] += self._joules[row].sum()
+            self._inherited[heir] += self._joules[row]
             self._joules[row] = self._watts[row] = 0.0
             self._free.append(row)
 
     def readings(self, names: Mapping[str, str]) -> Iterator[GroupReading]:
         """All of them; `names` are the kernel's, by drive."""
         joules, watts = self._joules.tolist(), self._watts.tolist()
+        inherited = self._inherited.tolist()
         for (drive, group), row in self._rows.items():
             yield GroupReading(
                 drive=names.get(drive, drive),
                 group=str(group),
-                watts=sum(watts[row]),
+                watts=sum(watts[row][: Part.CPU]),
                 part_watts={name: watts[row][part] for name, part in _PART_OF.items()},
-                joules=sum(joules[row]),
+                joules=sum(joules[row][: Part.CPU]),
                 part_joules={name: joules[row][part] for name, part in _PART_OF.items()},
-                inherited_joules=float(self._inherited[row]),
+                inherited_joules=sum(inherited[row][: Part.CPU]),
+                cpu_joules=joules[row][Part.CPU],
+                inherited_cpu_joules=inherited[row][Part.CPU],
                 quality=self.quality,
             )
 
@@ -134,10 +145,12 @@ class Sums:
             row = self._free.pop() if self._free else len(self._rows)
             self._rows[key] = row
             if row >= len(self._joules):
-                more = max(row + 1 - len(self._joules), len(self._joules), 16)
-                self._joules = np.concatenate([self._joules, np.zeros((more, len(Part)))])
-                self._watts = np.concatenate([self._watts, np.zeros((more, len(Part)))])
-                self._inherited = np.concatenate([self._inherited, np.zeros(more)])
+                more = np.zeros(
+                    (max(row + 1 - len(self._joules), len(self._joules), 16), len(Part))
+                )
+                self._joules = np.concatenate([self._joules, more])
+                self._watts = np.concatenate([self._watts, more])
+                self._inherited = np.concatenate([self._inherited, more])
         return row
 
 
@@ -176,13 +189,21 @@ class GroupMeter:
         self._follow(drives)
         self._reader.read()
 
-    def step(self, intervals: Intervals, readings: Sequence[Reading]) -> None:
-        """Account for one interval of the meter; read at once after the drives' counters."""
+    def step(
+        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float] = NOTHING
+    ) -> None:
+        """Account for one interval of the meter; read at once after the drives' counters.
+
+        Args:
+            intervals: What the drives did.
+            readings: Of the meter.
+            cpu: Joules that the CPU drew for each drive in the interval, by its key, where known.
+        """
         self._follow([reading.drive for reading in readings])
         submitted = self._reader.read()
         self.remarks = submitted.remarks
         self._sums.begin_interval()
-        metered = drive_intervals(intervals, readings)
+        metered = drive_intervals(intervals, readings, cpu)
         if metered.drives:
             by_drive = tuple(self._names[key] for key in metered.drives)
             self._add(metered, self._attributor.step(metered, submitted.submitted(by_drive)))
@@ -212,10 +233,8 @@ class GroupMeter:
 
     def _add(self, intervals: DriveIntervals, shares: Shares) -> None:
         drives = intervals.drives
-        keys = [
-            (drives[drive], group)
-            for drive, group in zip(shares.drive.tolist(), shares.groups, strict=True)
-        ]
+        of = map(drives.__getitem__, shares.drive.tolist())
+        keys = zip(of, shares.groups, strict=True)
         self._sums.add(keys, shares.joules, intervals.seconds[shares.drive])
         idle = np.zeros_like(shares.unattributed)
         idle[:, Part.IDLE] = shares.idle
@@ -255,11 +274,13 @@ class ProcessMeter:
             self._pids(), seconds=1.0, joules=nothing, read_bytes=0.0, write_bytes=0.0
         )
 
-    def step(self, intervals: Intervals, readings: Sequence[Reading]) -> None:
-        """Account for one interval of the meter; read at once after the drives' counters."""
+    def step(
+        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float] = NOTHING
+    ) -> None:
+        """As `GroupMeter.step`."""
         self._names.update({reading.drive.key: reading.drive.name for reading in readings})
         self._sums.begin_interval()
-        metered = drive_intervals(intervals, readings)
+        metered = drive_intervals(intervals, readings, cpu)
         whole = metered.joules.sum(axis=0)
         shares = self._splitter.step(
             self._pids(),
@@ -301,13 +322,15 @@ class ProcessMeter:
         return [int(path.name) for path in self._proc.iterdir() if path.name.isdigit()]
 
 
-def drive_intervals(intervals: Intervals, readings: Sequence[Reading]) -> DriveIntervals:
+def drive_intervals(
+    intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float]
+) -> DriveIntervals:
     """What the attribution needs of the drives that have an interval."""
     rows = {drive.key: row for row, drive in enumerate(intervals.drives)}
     known = [reading for reading in readings if reading.seconds > 0 and reading.drive.key in rows]
     place = [rows[reading.drive.key] for reading in known]
     counts = np.zeros((len(known), len(Count)))
-    weights, load = np.zeros_like(counts), np.zeros_like(counts)
+    weights, load, cores = np.zeros((3, *counts.shape))
     joules = np.zeros((len(known), len(Part)))
     for column, values in (
         (Count.READS, intervals.read_commands),
@@ -317,21 +340,27 @@ def drive_intervals(intervals: Intervals, readings: Sequence[Reading]) -> DriveI
         (Count.FLUSHES, intervals.flushes),
     ):
         counts[:, column] = values[place]
-    for row, reading in enumerate(known):
-        weights[row, : len(reading.command_joules)] = reading.command_joules
-        load[row, : len(reading.command_load)] = reading.command_load
-        for name in PARTS:
-            joules[row, _PART_OF[name]] = reading.part_watts[name] * reading.seconds
+    seconds = np.array([reading.seconds for reading in known])
+    if known:
+        for table, name in (
+            (weights, "command_joules"), (load, "command_load"), (cores, "command_core_seconds")
+        ):  # fmt: skip
+            table[:, : Count.FLUSHES] = [getattr(reading, name) for reading in known]
+        own = [_PART_OF[name] for name in PARTS]
+        joules[:, own] = [[*map(reading.part_watts.__getitem__, PARTS)] for reading in known]
+        joules *= seconds[:, None]
+        joules[:, Part.CPU] = [cpu.get(reading.drive.key, 0.0) for reading in known]
     for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):
         # a law in which commands and bytes cost nothing: by their number
         free = (weights * counts)[:, columns].sum(axis=1) <= 0
         weights[free, columns.start] = 1.0
     return DriveIntervals(
         drives=tuple(reading.drive.key for reading in known),
-        seconds=np.array([reading.seconds for reading in known]),
+        seconds=seconds,
         joules=joules,
         counts=counts,
         weights=weights,
         merged=np.stack([intervals.reads_merged[place], intervals.writes_merged[place]], axis=1),
         load=load,
+        core_seconds=cores,
     )

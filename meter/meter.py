@@ -7,9 +7,9 @@ as unmetered seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,6 +69,7 @@ class Reading:
         command_joules: What one read command, read byte, write command and written byte takes
             beside keeping the drive awake.
         command_load: How far one of each keeps the drive awake (`Estimate.load`).
+        command_core_seconds: Core time of the host that one of each takes.
         joules: Since the meter began, with `joules_low` and `joules_high`.
         part_joules: By `PARTS`; they add up to `joules`.
         unmetered_seconds: Since the meter began, of which nothing is known.
@@ -86,6 +87,7 @@ class Reading:
     part_watts: dict[str, float]
     command_joules: tuple[float, ...]
     command_load: tuple[float, ...]
+    command_core_seconds: tuple[float, ...]
     joules: float
     joules_low: float
     joules_high: float
@@ -98,16 +100,16 @@ class Reading:
 
 @dataclass
 class _Account:
-    """Sums of one drive."""
+    """Sums of one drive; `row` is its place among the states."""
 
     drive: MeteredDrive
     basis: Basis
+    row: int
     joules: float = 0.0
     low: float = 0.0
     high: float = 0.0
     parts: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     unmetered: float = 0.0
-    states: States = field(default_factory=lambda: States.fresh(1))
     correction: Correction = field(default_factory=Correction)
     last: Reading | None = None
 
@@ -125,6 +127,7 @@ class Meter:
     def __init__(self, choose: Callable[[MeteredDrive], Basis]) -> None:
         self._choose = choose
         self._accounts: dict[str, _Account] = {}
+        self._states = States.fresh(0)
         self._models: dict[tuple[Any, ...], DriveModel] = {}
         self._before: Snapshot | None = None
         self.intervals: Intervals | None = None
@@ -151,9 +154,12 @@ class Meter:
         for drive in now.drives:
             account = self._accounts.get(drive.key)
             if account is None:
-                self._accounts[drive.key] = _Account(drive, self._choose(drive))
+                basis = self._choose(drive)
+                self._accounts[drive.key] = _Account(drive, basis, len(self._accounts))
             else:
                 account.drive = drive
+        new = len(self._accounts) - len(self._states.quiet_seconds)
+        self._states = self._states.and_fresh(new)
         if before is None:
             return [self._absent(self._accounts[drive.key], 0.0, ()) for drive in now.drives]
         self.intervals = intervals = difference(before, now)
@@ -165,7 +171,7 @@ class Meter:
                 problem = intervals.problems.get(drive.name)
                 reasons = (problem,) if problem else ()
                 account = self._accounts[drive.key]
-                account.states = States.fresh(1)
+                self._states.put([account.row], States.fresh(1))
                 lost = intervals.seconds + intervals.suspended_seconds
                 reading = self._absent(account, lost, reasons)
             readings.append(reading)
@@ -184,22 +190,23 @@ class Meter:
             key = (id(basis.profile), basis.power_state, basis.settings, basis.sleep)
             groups.setdefault(key, []).append(row)
         readings: dict[str, Reading] = {}
-        served = intervals.commands > 0
+        served, uses = (intervals.commands > 0).tolist(), _uses(intervals)
         for key, rows in groups.items():
             group = [accounts[row] for row in rows]
-            model = self._model(key, group[0].basis)
-            states = _together([account.states for account in group])
+            model, expected = self._model(key, group[0].basis), group[0].basis.is_expected
+            places = [account.row for account in group]
+            states = self._states.take(places)
             estimate = model.step(_amounts(intervals, rows), states)
-            for place, account in enumerate(group):
-                account.states = states.take(slice(place, place + 1))
+            self._states.put(places, states)
+            for row, account, own in zip(rows, group, _each(estimate), strict=True):
                 readings[account.drive.key] = self._reading(
                     account,
-                    estimate,
-                    place,
+                    own,
                     intervals,
-                    bool(served[rows[place]]),
-                    _uses(intervals, rows[place]),
+                    served[row],
+                    uses[row],
                     measured.get(account.drive.name),
+                    is_expected=expected,
                 )
         return readings
 
@@ -216,21 +223,21 @@ class Meter:
     def _reading(
         self,
         account: _Account,
-        estimate: Estimate,
-        place: int,
+        own: _Own,
         intervals: Intervals,
         served: bool,
         uses: tuple[float, float],
         measured: tuple[float, float] | None,
+        *,
+        is_expected: bool,
     ) -> Reading:
         seconds = intervals.seconds
-        parts = {name: float(getattr(estimate, name)[place]) for name in PARTS}
-        modelled, sd = sum(parts.values()), float(estimate.sd[place])
+        parts, sd = own.parts, own.sd
+        watts = sum(parts.values())
         reasons = list(account.drive.reasons)
         correction = account.correction
         observed = Observed(parts, uses, served)
         correction.follow(observed, seconds + intervals.suspended_seconds)
-        watts = modelled
         if measured is not None:
             if correction.learn(*measured, observed, sd):
                 reasons.append(DRIFTED)
@@ -238,13 +245,14 @@ class Meter:
         elif correction.has_learnt:
             better = correction.corrected(observed)
             watts, sd = better.watts, min(better.sd, sd)
-        parts = _scaled(parts, watts)
+        if measured is not None or correction.has_learnt:
+            parts = _scaled(parts, watts)
         if account.basis.power_limited and measured is None:
             reasons.append(POWER_LIMITED)
         if intervals.suspended_seconds:
             reasons.append(SUSPENDED)
             account.unmetered += intervals.suspended_seconds
-        low, high = _interval(watts, sd, in_ratios=account.basis.is_expected and measured is None)
+        low, high = _interval(watts, sd, in_ratios=is_expected and measured is None)
         for name, value in parts.items():
             account.parts[name] += value * seconds
         account.joules += watts * seconds
@@ -258,8 +266,9 @@ class Meter:
             watts_low=low,
             watts_high=high,
             part_watts=parts,
-            command_joules=tuple(estimate.joules[place].tolist()),
-            command_load=tuple(estimate.load[place].tolist()),
+            command_joules=own.joules,
+            command_load=own.load,
+            command_core_seconds=own.core_seconds,
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,
@@ -284,6 +293,7 @@ class Meter:
             part_watts=dict.fromkeys(PARTS, np.nan),
             command_joules=(0.0,) * 4,
             command_load=(0.0,) * 4,
+            command_core_seconds=(0.0,) * 4,
             joules=account.joules,
             joules_low=account.low,
             joules_high=account.high,
@@ -318,18 +328,32 @@ def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
     return {name: part * watts / total for name, part in parts.items()}
 
 
-def _uses(intervals: Intervals, row: int) -> tuple[float, float]:
+def _uses(intervals: Intervals) -> list[tuple[float, float]]:
     """Shares of an interval in which reads, and writes, were in flight; together at most 1."""
-    everything = float(intervals.busy_command_seconds[row])
-    writes = float(intervals.write_busy_seconds[row])
-    scale = 1.0 / max(everything, intervals.seconds)
-    return (everything - writes) * scale, writes * scale
+    everything, writes = intervals.busy_command_seconds, intervals.write_busy_seconds
+    scale = 1.0 / np.maximum(everything, intervals.seconds)
+    shares = ((everything - writes) * scale, writes * scale)
+    return list(zip(*(share.tolist() for share in shares), strict=True))
 
 
-def _together(states: list[States]) -> States:
-    return States(
-        *(np.concatenate([getattr(one, part.name) for one in states]) for part in fields(States))
+class _Own(NamedTuple):
+    """What `Estimate` says of one drive."""
+
+    parts: dict[str, float]
+    sd: float
+    joules: tuple[float, ...]
+    load: tuple[float, ...]
+    core_seconds: tuple[float, ...]
+
+
+def _each(estimate: Estimate) -> Iterator[_Own]:
+    parts = zip(*(getattr(estimate, name).tolist() for name in PARTS), strict=True)
+    of_commands = (estimate.joules, estimate.load, estimate.core_seconds)
+    each = zip(
+        parts, estimate.sd.tolist(), *(values.tolist() for values in of_commands), strict=True
     )
+    for own, sd, *commands in each:
+        yield _Own(dict(zip(PARTS, own, strict=True)), sd, *map(tuple, commands))
 
 
 def _amounts(intervals: Intervals, rows: list[int]) -> Amounts:

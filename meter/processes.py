@@ -43,8 +43,8 @@ class ProcessShares:
     Attributes:
         processes: N keys.
         names: N command names (comm, at most 15 characters).
-        joules: Shape (N, 6), columns `Part`.
-        remainder: Shape (6,); joules of processes that are not seen, and all idle joules.
+        joules: Shape (N, 7), columns `Part`.
+        remainder: Shape (7,); joules of processes that are not seen, and all idle joules.
         unreadable: Processes whose counters may not be read.
         quality: Always "estimate".
     """
@@ -85,7 +85,7 @@ class ProcessSplitter:
         Args:
             pids: Processes of the group now (cgroup.procs).
             seconds: Length of the interval.
-            joules: Shape (6,), columns `Part`; what the group was charged with.
+            joules: Shape (7,), columns `Part`; what the group was charged with.
             read_bytes: What the group read from its drives in the interval.
             write_bytes: What it wrote.
         """
@@ -132,7 +132,8 @@ class ProcessSplitter:
         ):
             shares[:, part] = joules[part] * fractions[:, column]
         moved, most = volumes[:, [_READ, _WRITTEN]].sum(axis=1), whole[[_READ, _WRITTEN]].sum()
-        shares[:, Part.AWAKE] = joules[Part.AWAKE] * moved / (most if most > 0 else 1.0)
+        for part in (Part.AWAKE, Part.CPU):
+            shares[:, part] = joules[part] * moved / (most if most > 0 else 1.0)
         return shares, np.maximum(joules - shares.sum(axis=0), 0.0)
 
     def _baseline(self, key: ProcessKey, now: tuple[int, int]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from iojoule.model.evaluate import system_power
 from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.latency import Arrivals, alone_of
-from iojoule.model.evaluate.prediction import DEVICE_VALUE, Prediction
+from iojoule.model.evaluate.prediction import DEVICE_VALUE, Prediction, below
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
@@ -59,6 +59,40 @@ class Question:
     tail: str
     percentage_used: float | None = None
     year: Year | None = None
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """n candidates with their predictions.
+
+    Attributes:
+        frame: The configurations.
+        prediction: At full speed.
+        alone: With a single request in flight; None where that was not needed. Its activity may be
+            that of other rows.
+    """
+
+    frame: Frame
+    prediction: Prediction
+    alone: Prediction | None
+
+    def take(self, rows: NDArray[np.intp]) -> Predicted:
+        """Some of them."""
+        alone = self.alone
+        return Predicted(
+            self.frame.take(rows),
+            self.prediction.rows(rows),
+            None if alone is None else alone.take(rows, alone.bands),
+        )
+
+    def below(self, first: Predicted) -> Predicted:
+        """Others and then these, of the quantities that are known of these."""
+        alone = self.alone
+        if alone is not None:
+            assert first.alone is not None
+            alone = below(first.alone, alone, activity=False)
+        frame = join([first.frame, self.frame])
+        return Predicted(frame, below(first.prediction, self.prediction), alone)
 
 
 @dataclass(frozen=True)
@@ -111,6 +145,11 @@ class Judged:
     unknown: NDArray[np.bool_]
 
     @property
+    def predicted(self) -> Predicted:
+        """The configurations with what is predicted of them."""
+        return Predicted(self.frame, self.prediction, self.work.latencies.alone)
+
+    @property
     def feasible(self) -> NDArray[np.bool_]:
         """Which rows hold every bound that is not only preferred."""
         return np.asarray(~self.violations[:, ~self.soft].any(axis=1))
@@ -161,14 +200,21 @@ class Judge:
 
         The same for every question that differs in nothing but limits of the SLA.
         """
-        only, alone = self.search_quantities, None
-        if self._is_open:
-            alone, place = candidates.alone()
-            found = self.predictor.predict(alone, only=only - {DEVICE_VALUE})
+        only, runs = self.search_quantities, len(candidates.states)
+        alone: Prediction | None = None
         for rows, frame in candidates.blocks():
-            prediction = self.predictor.predict(frame, runs=len(candidates.states), only=only)
-            single = None if alone is None else found.take(place[rows], only - {DEVICE_VALUE})
-            yield self._evaluated(frame, prediction, single)
+            if not is_open(self.question.demand):
+                yield self._evaluated(frame, self.predictor.predict(frame, runs=runs, only=only))
+                continue
+            if alone is None:  # with the first block: few rows take as long as one
+                single, place = candidates.alone()
+                both = self.predictor.predict(join([single, frame]), runs=runs, only=only)
+                alone = both.rows(slice(len(single)))
+                prediction = both.rows(slice(len(single), None))
+            else:
+                prediction = self.predictor.predict(frame, runs=runs, only=only)
+            names = only - {DEVICE_VALUE}
+            yield self._evaluated(frame, prediction, alone.take(place[rows], names))
 
     def evaluate_again(self, blocks: Iterable[Evaluated]) -> Iterator[Evaluated]:
         """Candidates that were evaluated for a question of another demand, for this one."""
@@ -177,37 +223,18 @@ class Judge:
 
     def judge_lightly(self, frame: Frame) -> Judged:
         """As `judge`, of the quantities that the search needs."""
-        return self.judge(frame, *self._with_alone(frame, self.search_quantities))
+        demand = self.question.demand
+        return self.judge(predicted(self.predictor, frame, demand, self.search_quantities))
 
-    def _with_alone(
-        self, frame: Frame, only: Collection[str]
-    ) -> tuple[Prediction, Prediction | None]:
-        """Predictions of a few rows, and of each with a single request in flight, in one go."""
-        if not self._is_open:
-            return self.predictor.predict(frame, only=only), None
-        rows = len(frame)
-        both = self.predictor.predict(join([frame, alone_of(frame)]), only=only)
-        return both.rows(slice(rows)), both.rows(slice(rows, None))
-
-    def judge(
-        self, frame: Frame, prediction: Prediction | None = None, alone: Prediction | None = None
-    ) -> Judged:
-        """Evaluate a frame.
-
-        Args:
-            frame: The candidates.
-            prediction: At full speed, where it is known already.
-            alone: With a single request in flight, likewise.
-        """
-        if prediction is None:
-            prediction, alone = self._with_alone(frame, QUANTITIES)
-        return self.judge_evaluated(self._evaluated(frame, prediction, alone))
+    def judge(self, known: Predicted | Frame) -> Judged:
+        """Evaluate candidates, of which predictions may be known already."""
+        if isinstance(known, Frame):
+            known = predicted(self.predictor, known, self.question.demand)
+        return self.judge_evaluated(self._evaluated(known.frame, known.prediction, known.alone))
 
     def _evaluated(
-        self, frame: Frame, prediction: Prediction, alone: Prediction | None
+        self, frame: Frame, prediction: Prediction, alone: Prediction | None = None
     ) -> Evaluated:
-        if alone is None and self._is_open:
-            alone = self.predictor.predict(alone_of(frame), only=OF_LATENCY)
         demand = self.question.demand
         work = work_of(frame, prediction, demand, alone)
         watts = watts_of(self.predictor.profile, frame, prediction, work, demand.rest)
@@ -240,10 +267,6 @@ class Judge:
             self.soft,
             self.unknown,
         )
-
-    @property
-    def _is_open(self) -> bool:
-        return self.question.demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
 
     def _reached(self, name: str, work: Work, powers: dict[str, Floats]) -> Floats:
         scale = self.scales[name]
@@ -283,6 +306,22 @@ class Judge:
         tail = work.latencies.at(self.question.tail)
         objective = objective_values(self.question, work, watts)
         return np.stack([objective, -work.capacity_bytes, tail], axis=1)
+
+
+def is_open(demand: Demand) -> bool:
+    """Whether requests come on their own, whatever is in flight."""
+    return demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
+
+
+def predicted(
+    predictor: Predictor, frame: Frame, demand: Demand, only: Collection[str] = QUANTITIES
+) -> Predicted:
+    """Predictions of a few rows, and of each with a single request in flight, in one go."""
+    if not is_open(demand):
+        return Predicted(frame, predictor.predict(frame, only=only), None)
+    rows = len(frame)
+    both = predictor.predict(join([frame, alone_of(frame)]), only=only)
+    return Predicted(frame, both.rows(slice(rows)), both.rows(slice(rows, None)))
 
 
 def is_powered(profile: DeviceProfile, scope: Scope) -> bool:

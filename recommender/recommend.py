@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
-from iojoule.model.evaluate.equal_work import work_of
+from iojoule.model.evaluate.equal_work import Demand, work_of
 from iojoule.model.evaluate.frame import Frame
-from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
@@ -26,10 +25,12 @@ from iojoule.recommender.evaluate import (
     Evaluated,
     Judge,
     Judged,
+    Predicted,
     Question,
     check_answerable,
     endurance_of,
     is_powered,
+    predicted,
 )
 from iojoule.recommender.explain import Between, attribution, between
 from iojoule.recommender.factors import Year, rates_of
@@ -151,6 +152,18 @@ class Recommender:
         shown = self._evaluate(request, selection)
         return self._respond(request, selection, shown, self._explain(request, selection, shown))
 
+    def today(self, workload: WorkloadProfile) -> Row:
+        """What the current configuration does: `current` of `recommend`, without a search.
+
+        Raises:
+            InputError: As `recommend`.
+        """
+        limited = self.with_limits_of(workload)
+        if limited is not self:
+            return limited.today(workload)
+        candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
+        return self._details(*self._judge(workload, candidates), None).row(0)
+
     def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Search:
         """Look through all candidates with the flushes of one step of durability."""
         judge, reference = self._judge(workload, candidates)
@@ -180,25 +193,22 @@ class Recommender:
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, and today's configuration judged; the default one where none is stated."""
         predictor, _ = predictor_for(self.predictor, workload, candidates.current.request_bytes)
-        frame = candidates.current_frame()
-        prediction = predictor.predict(frame)
-        question = self._question(workload, candidates, frame, prediction)
-        check_answerable(question, self.layout, prediction)
+        demand = self._demand(workload, candidates)
+        today = predicted(predictor, candidates.current_frame(), demand)
+        question = self._question(workload, demand, today)
+        check_answerable(question, self.layout, today.prediction)
         judge = Judge(predictor, self.layout, question)
-        return judge, judge.judge(frame, prediction)
+        return judge, judge.judge(today)
 
-    def _question(
-        self,
-        workload: WorkloadProfile,
-        candidates: Candidates,
-        frame: Frame,
-        prediction: Prediction,
-    ) -> Question:
-        """What is asked; `frame` is today's configuration, and `prediction` its at full speed."""
-        demand = replace(
+    def _demand(self, workload: WorkloadProfile, candidates: Candidates) -> Demand:
+        return replace(
             demand_of(workload, candidates.current.request_bytes),
             flush=durability.flush_of(self.profile, workload),
         )
+
+    def _question(self, workload: WorkloadProfile, demand: Demand, today: Predicted) -> Question:
+        """What is asked, today's configuration being what it is."""
+        frame, prediction = today.frame, today.prediction
         known = not np.isnan(prediction["latency_p99_ns"].value[0])
         rate = demand.bytes_per_second
         if rate is None and (workload.has_current or workload.objective is not None):
@@ -280,16 +290,14 @@ class Recommender:
         )
         judge = self._beside_today(selection.first.judge.question, last.judge, len(frame))
         judged = judge.judge(frame)
-        shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
         # today's configuration was not chosen for its prediction
         chosen = at.best if choice.action in ("change", "ranking") else at.passed
-        details = Details(
-            self.layout,
-            judge.question,
-            replace(judged, work=shared),
-            chosen[0] if len(chosen) else None,
-        )
+        details = self._details(judge, judged, chosen[0] if len(chosen) else None)
         return _Shown(details, judged, at)
+
+    def _details(self, judge: Judge, judged: Judged, chosen: int | None) -> Details:
+        shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
+        return Details(self.layout, judge.question, replace(judged, work=shared), chosen)
 
     def _explain(self, request: _Request, selection: _Selection, shown: _Shown) -> _Explanation:
         """What the recommended row saves and costs beside today's, why, and what to measure."""
@@ -336,17 +344,17 @@ class Recommender:
         if limit is None or candidates.count > KEPT_CANDIDATES:
             return []
         blocks = list(self._evaluated(last.judge, last.workload, candidates))
-        frame, prediction = last.reference.frame, last.reference.prediction
+        today = last.reference.predicted
         least, most, kept = 0.0, 1.0, None
         for _ in range(DEMAND_HALVINGS):
             share = 0.5 * (least + most)
             less = {name: share * value for name in DEMANDS if (value := getattr(asked, name))}
             scaled = last.workload.model_copy(update={"workload": asked.model_copy(update=less)})
-            question = self._question(scaled, candidates, frame, prediction)
+            question = self._question(scaled, self._demand(scaled, candidates), today)
             judge = Judge(last.judge.predictor, self.layout, question)
             steps = Steps(judge)
             if scaled.has_current:
-                steps.see(judge.judge(frame, prediction))
+                steps.see(judge.judge(today))
             found = search(judge, judge.evaluate_again(blocks), steps)
             if len(found.front) and steps.now is not None:
                 least, kept = share, steps.now.frame

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -33,7 +34,7 @@ from iojoule.model.evaluate.uncertainty import (
     with_shared_surface,
 )
 from iojoule.recommender import pareto
-from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged
+from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged, Predicted
 from iojoule.recommender.factors import JOULES_A_KWH, Objective
 from iojoule.recommender.pareto import TIE, simplest_first_of
 from iojoule.recommender.request import Scope
@@ -201,7 +202,7 @@ class SearchResult:
         feasible: How many candidates keep every bound.
         front: The Pareto set.
         costs: Its costs.
-        pool: Candidates of the least objectives, the front among them; empty without any.
+        pool: Candidates of the least objectives, the front among them; None without any.
         misses: The nearest misses where nothing is feasible.
         missed: By how much the front misses preferred bounds, relative and in all.
     """
@@ -209,7 +210,7 @@ class SearchResult:
     feasible: int
     front: Frame
     costs: Floats
-    pool: Frame
+    pool: Predicted | None
     misses: Frame | None
     missed: float
 
@@ -225,8 +226,8 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         steps: Gathers what steps of the bounds would bring.
     """
     feasible = 0
-    fronts: list[tuple[Frame, Floats]] = []
-    pools: list[tuple[Frame, Floats]] = []
+    fronts: list[tuple[Predicted, Floats]] = []
+    pools: list[tuple[Predicted, Floats]] = []
     misses: list[tuple[Frame, Floats]] = []
     known = ~judge.soft & ~judge.unknown
     for judged in map(judge.judge_evaluated, blocks):
@@ -235,11 +236,10 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         feasible += len(good)
         if len(good):
             costs = _costs(judged, good)
-            frame = judged.frame.take(good)
-            kept = pareto.front(costs, frame)
-            fronts.append((frame.take(kept), costs[kept]))
-            least = _least_search(judged, good)
-            pools.append((frame.take(least), _order(judged, good[least])))
+            kept = pareto.front(costs, judged.frame.take(good))
+            fronts.append((judged.predicted.take(good[kept]), costs[kept]))
+            least = good[_least_search(judged, good)]
+            pools.append((judged.predicted.take(least), _order(judged, least)))
         elif not fronts:
             close = _nearest(judged.violations[:, known], judged.costs[:, 0])
             amounts = np.column_stack([judged.violations[close][:, known], judged.costs[close, 0]])
@@ -248,26 +248,30 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         frame, amounts = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = _nearest(amounts[:, :-1], amounts[:, -1])
         nothing = frame.take(np.zeros(0, dtype=np.intp))
-        return SearchResult(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), 0.0)
-    frame, costs = fronts[0]
+        return SearchResult(0, nothing, np.zeros((0, 3)), None, frame.take(close), 0.0)
+    front, costs = fronts[0]
     if len(fronts) > 1:
-        frame = join([part[0] for part in fronts])
+        front = reduce(_then, [part[0] for part in fronts])
         costs = np.concatenate([part[1] for part in fronts])
-        kept = pareto.front(costs, frame)
-        frame, costs = frame.take(kept), costs[kept]
+        kept = pareto.front(costs, front.frame)
+        front, costs = front.take(kept), costs[kept]
     missed = 0.0
-    if judge.soft.any():
+    if judged.soft.any():
         missed = float(costs[:, -1].min())
         kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
-        kept = kept[pareto.front(costs[kept, :-1], frame.take(kept))]
-        frame, costs = frame.take(kept), costs[kept, :-1]
-    pool = join([part[0] for part in pools])
+        kept = kept[pareto.front(costs[kept, :-1], front.frame.take(kept))]
+        front, costs = front.take(kept), costs[kept, :-1]
+    pool = reduce(_then, [part[0] for part in pools])
     order = np.concatenate([part[1] for part in pools])
     order = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)[
         np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
     ]
-    pool = join([pool.take(order[:POOL]), frame])
-    return SearchResult(feasible, frame, costs, pool, None, missed)
+    pool = _then(pool.take(order[:POOL]), front)
+    return SearchResult(feasible, front.frame, costs, pool, None, missed)
+
+
+def _then(first: Predicted, second: Predicted) -> Predicted:
+    return second.below(first)
 
 
 def _costs(judged: Judged, good: Rows) -> Floats:
@@ -350,11 +354,11 @@ def choose(
     """
     here = bool(reference.feasible[0])
     keeps = stated and here and bool(reference.preferred_missed[0] <= found.missed + AS_GOOD)
-    if not len(found.pool):
+    if found.pool is None:
         if stated and here:
             return Choice("no change", None, reference.frame)
         return Choice("none", _reason(judge, found), None)
-    compared = _Compared(judge, reference, found, beside)
+    compared = _Compared(judge, reference, found.pool, beside)
     usable = compared.fair
     if keeps:
         today = float(reference.costs[0, 0])
@@ -385,12 +389,13 @@ class _Compared:
         self,
         judge: Judge,
         reference: Judged,
-        found: SearchResult,
+        pool: Predicted,
         beside: Callable[[int], Judge] | None,
     ) -> None:
-        self._pool = found.pool
-        frame = join([reference.frame, found.pool])
-        judged = (judge if beside is None else beside(len(frame))).judge_lightly(frame)
+        self._pool = pool.frame
+        both = pool.below(reference.predicted)
+        frame = both.frame
+        judged = (judge if beside is None else beside(len(frame))).judge(both)
         self.objective: Floats = judged.costs[1:, 0]
         self.evidence = judged.prediction.evidence[1:]
         question, layout = judge.question, judge.layout
@@ -416,7 +421,7 @@ class _Compared:
                     for name in ("device", "cpu")
                 )
                 self.fair = cpu[1:] - cpu[0] <= np.maximum(drive[0] - drive[1:], 0.0)
-        same = (knobs(found.pool) == knobs(reference.frame)[0]).all(axis=1)
+        same = (knobs(pool.frame) == knobs(reference.frame)[0]).all(axis=1)
         self.fair |= same
         if beside is None:
             self.probability[same] = 0.0

@@ -192,7 +192,8 @@ def knobs(frame: Frame) -> Floats:
 
 def _knob(frame: Frame, name: str) -> Floats:
     values = frame.host[:, HOST.index(name)] if name in HOST else getattr(frame, name)
-    return np.asarray(np.nan_to_num(values.astype(float), nan=-1.0))
+    known = values.astype(float)
+    return np.where(np.isnan(known), -1.0, known)
 
 
 def path_of(configuration: Configuration | Current) -> Path:

@@ -263,24 +263,28 @@ def _drive(
     if wanted.apst_enabled is not None and drive.controller.has_apst:
         change = transitions(controller)
         yield "apst_enabled", change, change.switched(wanted.apst_enabled)
-    limit = wanted.power_limit_watts
+    limit, state = wanted.power_limit_watts, wanted.power_state
+    states = {one.index: one.max_power_watts for one in drive.controller.operational_states}
     if limit is not None and drive.controller.limits_power:
         wake(drive.device)
         yield "power_limit_watts", *next(of_power(None, limit, controller))
+        if limit and state is None:
+            # what is promised is of the strongest state that the limit leaves, not of a lower one
+            within = [number for number, watts in states.items() if watts <= limit]
+            state = max(within, key=states.__getitem__, default=None)
     elif limit:
         yield Left("power_limit_watts", f"{limit:g}", "this drive takes no power limit")
-    if wanted.power_state is None:
+    if state is None:
         return
-    offered = [one.index for one in drive.controller.operational_states]
-    if wanted.power_state not in offered:
+    if state not in states:
         yield Left(
             "power_state",
-            str(wanted.power_state),
-            f"the drive's operational states are {', '.join(map(str, offered))}",
+            str(state),
+            f"the drive's operational states are {', '.join(map(str, states))}",
         )
         return
     wake(drive.device)
-    yield "power_state", power_state(controller), str(wanted.power_state)
+    yield "power_state", power_state(controller), str(state)
 
 
 def _of_the_application(wanted: Configuration, current: Configuration) -> Iterator[Left]:

@@ -12,11 +12,12 @@ from typing import Any
 from iojoule.api.application.meter_basis import DriveState, ask, ask_again, basis_of, in_state
 from iojoule.datasets.errors import InputError
 from iojoule.measure.drive.nvme import NvmeController
-from iojoule.measure.errors import DriveError, HostStateError
+from iojoule.measure.errors import DriveError, HostStateError, SensorError
 from iojoule.measure.sensors import open_sensor
 from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
-from iojoule.meter.counters import PROC, BlockCounters
+from iojoule.meter.counters import PROC, BlockCounters, Intervals
+from iojoule.meter.cpu import CpuMeter, CpuReading
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
 from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
 from iojoule.meter.idle_settings import block_device
@@ -121,6 +122,8 @@ class LiveMeter:
         self.counters = BlockCounters(options.proc, options.sysfs, also=named, only=options.drives)
         self.instruments: dict[str, Instrument] = {}
         self.groups: GroupMeter | ProcessMeter | None = None
+        self.cpu: CpuMeter | None = None
+        self._cpu_remark = ""
         try:
             first = self.counters.read()
             self.left_out = first.inventory.left_out
@@ -133,6 +136,7 @@ class LiveMeter:
                 self.groups = self._group_meter(options.cgroups)
             if self.groups is not None:
                 self.groups.begin(first.drives)
+            self.cpu = self._cpu_meter()
             for drive, sensor in (options.instruments or {}).items():
                 self.instruments[drive] = Instrument(open_sensor(sensor))
         except BaseException:
@@ -167,10 +171,23 @@ class LiveMeter:
         }
         self.readings = self.meter.step(now, measured)
         self._ask_again()
-        if self.groups is not None and self.meter.intervals is not None:
-            self.groups.step(self.meter.intervals, self.readings)
+        if self.meter.intervals is not None:
+            of_cpu = self._step_cpu(self.meter.intervals)
+            if self.groups is not None:
+                self.groups.step(self.meter.intervals, self.readings, of_cpu)
         self.step_seconds = time.monotonic() - begin
         return self.readings
+
+    def cpu_of(self, reading: Reading) -> CpuReading | None:
+        """What the CPU drew for a drive's commands, where that is known."""
+        return self.cpu.readings.get(reading.drive.key) if self.cpu is not None else None
+
+    def remarks(self) -> Iterator[str]:
+        """What limits the last step's answers."""
+        if self._cpu_remark:
+            yield self._cpu_remark
+        if self.groups is not None:
+            yield from self.groups.remarks
 
     def follow(
         self, seconds: float | None = None, sleep: Callable[[float], Any] = time.sleep
@@ -216,6 +233,28 @@ class LiveMeter:
                 basis = in_state(reading.basis, reading.drive, self.options.sysfs, asked.said)
                 self.meter.rebase(reading.drive.key, basis)
 
+    def _cpu_meter(self) -> CpuMeter | None:
+        """Where the packages' counters may be read."""
+        powercap = self.options.sysfs / "class" / "powercap"
+        if not powercap.is_dir():
+            return None
+        try:
+            return CpuMeter(powercap, self.options.proc / "stat")
+        except SensorError as error:
+            self._cpu_remark = f"the CPU's joules for I/O are not known: {error.message}"
+            return None
+
+    def _step_cpu(self, intervals: Intervals) -> dict[str, float]:
+        """Joules that the CPU drew for each drive in the interval."""
+        if self.cpu is None:
+            return {}
+        try:
+            return self.cpu.step(intervals, self.readings)
+        except SensorError as error:
+            self.cpu = None
+            self._cpu_remark = f"the CPU's joules for I/O are not known any more: {error.message}"
+            return {}
+
     def _group_meter(self, root: Path) -> GroupMeter | None:
         hierarchy = find_hierarchy(root)
         if hierarchy.folder is None and self.options.groups_optional:
@@ -254,6 +293,10 @@ COLUMNS = (
     "joules_low",
     "joules_high",
     "unmetered_seconds",
+    "cpu_watts",
+    "cpu_joules",
+    "cpu_joules_low",
+    "cpu_joules_high",
     "model",
     "profile",
     "source",
@@ -263,8 +306,14 @@ COLUMNS = (
 """Fields of `record`."""
 
 
-def record(reading: Reading, time_utc: str) -> dict[str, Any]:
-    """One drive after one interval, as JSON and CSV have it; unknown is None."""
+def record(reading: Reading, cpu: CpuReading | None, time_utc: str) -> dict[str, Any]:
+    """One drive after one interval, as JSON and CSV have it; unknown is None.
+
+    Args:
+        reading: Of the drive.
+        cpu: What the CPU drew for it.
+        time_utc: Now.
+    """
 
     def known(value: float) -> float | None:
         return None if math.isnan(value) else value
@@ -284,6 +333,10 @@ def record(reading: Reading, time_utc: str) -> dict[str, Any]:
         "joules_low": reading.joules_low,
         "joules_high": reading.joules_high,
         "unmetered_seconds": reading.unmetered_seconds,
+        "cpu_watts": cpu.watts if cpu else None,
+        "cpu_joules": cpu.joules if cpu else None,
+        "cpu_joules_low": cpu.joules_low if cpu else None,
+        "cpu_joules_high": cpu.joules_high if cpu else None,
         "model": drive.model,
         "profile": reading.basis.profile.device,
         "source": reading.basis.source,
@@ -302,5 +355,6 @@ def group_record(reading: GroupReading, time_utc: str) -> dict[str, Any]:
         "watts": reading.watts,
         **{f"{name}_watts": value for name, value in reading.part_watts.items()},
         "joules": reading.joules,
+        "cpu_joules": reading.cpu_joules,
         "source": reading.quality,
     }

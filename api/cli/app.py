@@ -176,8 +176,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 EXTRAS = {
-    **dict.fromkeys(("crepes", "matplotlib", "pyarrow", "sklearn", "scipy"), "fit"),
-    **dict.fromkeys(("statsmodels", "yaml"), "fit"),
+    **dict.fromkeys(("matplotlib", "pyarrow", "sklearn", "scipy", "yaml"), "fit"),
     **dict.fromkeys(("alembic", "fastapi", "httptools", "prometheus_client"), "service"),
     **dict.fromkeys(("sqlalchemy", "starlette", "uvicorn", "uvloop"), "service"),
     **dict.fromkeys(("dask", "distributed"), "dask"),

@@ -27,12 +27,11 @@ from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.drives import LEFT_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.table import Table
 
     from iojoule.meter.groups import GroupReading
-    from iojoule.meter.meter import Reading
 
 DrivesOption = Annotated[
     list[str] | None,
@@ -161,7 +160,7 @@ def _follow(live: LiveMeter, seconds: float | None, output: Format) -> None:
             if output is Format.TABLE:
                 continue
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            records = [record(reading, now) for reading in readings]
+            records = [record(reading, live.cpu_of(reading), now) for reading in readings]
             if live.groups is not None:
                 records += [group_record(reading, now) for reading in live.groups.readings()]
             if output is Format.JSON:
@@ -181,9 +180,8 @@ def _follow(live: LiveMeter, seconds: float | None, output: Format) -> None:
     if output is Format.TABLE:
         for table in _tables(live):
             console.emit_table(table)
-        if live.groups is not None:
-            for remark in live.groups.remarks:
-                console.note(remark)
+        for remark in live.remarks():
+            console.note(remark)
 
 
 def _watch(live: LiveMeter, seconds: float | None) -> None:
@@ -199,48 +197,66 @@ def _watch(live: LiveMeter, seconds: float | None) -> None:
 
 
 def _tables(live: LiveMeter) -> list[Table]:
-    tables = [table_of(live.readings)]
+    tables = [table_of(live)]
     if live.groups is not None:
-        tables.append(table_of_groups(live.groups.readings()))
+        tables.append(table_of_groups(live.groups.readings(), of_cpu=live.cpu is not None))
     return tables
 
 
-def table_of_groups(readings: Iterable[GroupReading], most: int = 20) -> Table:
-    """Those with the most joules on each drive; what is left out is one row."""
-    table = console.new_table(["drive", "group", "power", "energy", "from"])
+CPU = "CPU for it"
+"""Heading of what the CPU draws for commands."""
+
+
+def table_of_groups(
+    readings: Iterable[GroupReading], *, of_cpu: bool = False, most: int = 20
+) -> Table:
+    """Those with the most joules on each drive; what is left out is one row.
+
+    Args:
+        readings: Of all groups.
+        of_cpu: Whether what the CPU draws is known.
+        most: Rows for each drive.
+    """
+
+    def row_of(drive: str, name: str, rows: list[GroupReading]) -> None:
+        table.add_row(
+            drive,
+            name,
+            quantity("watts", sum(row.watts for row in rows)),
+            quantity("joules", sum(row.joules for row in rows)),
+            *([quantity("joules", sum(row.cpu_joules for row in rows))] if of_cpu else []),
+            rows[0].quality,
+        )
+
+    more = [CPU] if of_cpu else []
+    table = console.new_table(["drive", "group", "power", "energy", *more, "from"])
     ordered = sorted(readings, key=lambda reading: (reading.drive, -reading.joules))
     for drive, own in groupby(ordered, key=lambda reading: reading.drive):
         rows = list(own)
         shown = [row for row in rows[:most] if row.joules > 0]
         for row in shown:
-            table.add_row(
-                drive,
-                row.group,
-                quantity("watts", row.watts),
-                quantity("joules", row.joules),
-                row.quality,
-            )
+            row_of(drive, row.group, [row])
         others = [row for row in rows[len(shown) :] if row.joules > 0]
         if others:
-            table.add_row(
-                drive,
-                f"{len(others)} others",
-                quantity("watts", sum(row.watts for row in others)),
-                quantity("joules", sum(row.joules for row in others)),
-                rows[0].quality,
-            )
+            row_of(drive, f"{len(others)} others", others)
     return table
 
 
-def table_of(readings: Sequence[Reading]) -> Table:
+def table_of(live: LiveMeter) -> Table:
     """Watts now and joules since the beginning, with their 90 % intervals."""
-    table = console.new_table(["drive", "model", "power", "energy", "rests on", "note"])
-    for reading in readings:
+    of_cpu = [CPU] if live.cpu is not None else []
+    table = console.new_table(["drive", "model", "power", "energy", *of_cpu, "rests on", "note"])
+    for reading in live.readings:
+        cpu = live.cpu_of(reading)
         table.add_row(
             reading.drive.name,
             reading.drive.model or reading.basis.profile.model_name,
             quantity("watts", reading.watts, reading.watts_low, reading.watts_high),
             quantity("joules", reading.joules, reading.joules_low, reading.joules_high),
+            *(
+                quantity("joules", cpu.joules, cpu.joules_low, cpu.joules_high) if cpu else ""
+                for _ in of_cpu
+            ),
             reading.basis.source + (", corrected" if reading.corrected else ""),
             ", ".join(reading.reasons),
         )

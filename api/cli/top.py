@@ -18,6 +18,7 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions, assigned, ker
 from iojoule.api.application.meter_basis import sleep_saving_watts
 from iojoule.api.cli import console
 from iojoule.api.cli.meter import (
+    CPU,
     AskOption,
     CgroupsOption,
     ControllersOption,
@@ -121,8 +122,7 @@ def _view(live: LiveMeter, rests: defaultdict[str, _Rest], width: int) -> list[R
     if live.groups is not None:
         groups = [reading for reading in live.groups.readings() if reading.group != "idle"]
         parts += ["", _groups(groups, width)]
-        parts += [f"note: {remark}" for remark in live.groups.remarks]
-    return parts
+    return [*parts, *(f"note: {remark}" for remark in live.remarks())]
 
 
 def _headline(readings: list[Reading]) -> str:
@@ -141,12 +141,14 @@ def _headline(readings: list[Reading]) -> str:
 
 def _drives(live: LiveMeter, rests: defaultdict[str, _Rest], width: int) -> Table:
     wide = width >= WIDE
-    headings = ["drive", *(["model"] if wide else []), "power", ""]
-    table = console.new_table([*headings, "energy", *(["rests on"] if wide else []), "would save"])
+    of_cpu = wide and live.cpu is not None
+    headings = ["drive", *(["model"] if wide else []), "power", "", "energy"]
+    headings += [*([CPU] if of_cpu else []), *(["rests on"] if wide else []), "would save"]
+    table = console.new_table(headings)
     most = max((reading.watts for reading in live.readings if reading.watts > 0), default=1.0)
     for reading in sorted(live.readings, key=lambda one: -one.joules):
         drive = reading.drive
-        known = not math.isnan(reading.watts)
+        known, cpu = not math.isnan(reading.watts), live.cpu_of(reading)
         bounds = (reading.watts, reading.watts_low, reading.watts_high)
         table.add_row(
             drive.name,
@@ -154,6 +156,7 @@ def _drives(live: LiveMeter, rests: defaultdict[str, _Rest], width: int) -> Tabl
             quantity("watts", *(bounds if wide else bounds[:1])) if known else "unknown",
             "█" * round(BAR * reading.watts / most) if known else ", ".join(reading.reasons),
             quantity("joules", reading.joules),
+            *([quantity("watts", cpu.watts) if cpu else ""] if of_cpu else []),
             *(
                 [reading.basis.source + (", corrected" if reading.corrected else "")]
                 if wide

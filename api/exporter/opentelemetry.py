@@ -83,6 +83,14 @@ def push(publisher: Publisher, interval_seconds: float) -> MeterProvider:
         "Energy of a drive by what it was drawn for.",
     )
 
+    def cpu(reading: Reading) -> Iterable[tuple[float, dict[str, str]]]:
+        own = (publisher.last.cpu or {}).get(reading.drive.key)
+        return [] if own is None else [(own.joules, {})]
+
+    meter.create_observable_counter(
+        "iojoule.cpu.energy", observed(cpu), "J", "What the CPU drew for the commands of a drive."
+    )
+
     def groups(_: object) -> Iterable[Observation]:
         for group in publisher.last.groups:
             yield Observation(

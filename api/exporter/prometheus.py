@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -20,6 +20,7 @@ from prometheus_client.registry import Collector
 from iojoule.api.exporter.publication import Publication, Publisher
 from iojoule.datasets.errors import InputError
 from iojoule.meter.cgroup_names import names_of
+from iojoule.meter.cpu import CpuReading
 from iojoule.meter.meter import Reading
 
 _INFO = ("device", "serial", "wwid", "model", "firmware", "profile", "source")
@@ -37,8 +38,10 @@ class MeterCollector(Collector):
         """All of them; a drive without an estimate in the last interval has no watts."""
         now = self._publisher.last
         yield from _drives(now.readings)
+        if now.cpu is not None:
+            yield from _cpu(now.readings, now.cpu)
         if now.groups:
-            yield _groups(now)
+            yield from _groups(now)
         left_out = GaugeMetricFamily(
             "iojoule_left_out_device_info",
             "Block devices that are no drive of their own, so that nothing counts twice.",
@@ -157,18 +160,44 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
     return [*families, unmetered, info, corrected, reasons]
 
 
-def _groups(now: Publication) -> Metric:
+def _cpu(readings: Iterable[Reading], cpu: Mapping[str, CpuReading]) -> list[Metric]:
+    energy, low, high = (
+        CounterMetricFamily(
+            f"iojoule_device_cpu_energy{side}_joules",
+            f"{text} the CPU packages drew for the commands of a drive: part of RAPL's joules.",
+            labels=("device",),
+        )
+        for side, text in (
+            ("", "What"),
+            *((f"_{side}", f"{text} end of the 90 % interval of what") for side, text in _SIDES),
+        )
+    )
+    for reading in readings:
+        own = cpu.get(reading.drive.key)
+        if own is not None:
+            device = (reading.drive.name,)
+            energy.add_metric(device, own.joules)
+            low.add_metric(device, own.joules_low)
+            high.add_metric(device, own.joules_high)
+    return [energy, low, high]
+
+
+def _groups(now: Publication) -> list[Metric]:
     family = CounterMetricFamily(
         "iojoule_cgroup_energy_joules",
         "Energy of a drive by who caused it. `idle`, `unattributed`, `ended` and `other` included, "
         "its increase is that of the drive.",
         labels=_GROUP,
     )
+    of_cpu = CounterMetricFamily(
+        "iojoule_cgroup_cpu_energy_joules",
+        "What the CPU packages drew for the commands of a drive by who caused them, likewise.",
+        labels=_GROUP,
+    )
     for group in now.groups:
         names = names_of(group.group)
         known = (names.unit, names.container_id, names.pod_uid, names.virtual_machine)
-        family.add_metric(
-            (group.device, group.group, *(value or "" for value in known), group.quality),
-            group.joules,
-        )
-    return family
+        labels = (group.device, group.group, *(value or "" for value in known), group.quality)
+        family.add_metric(labels, group.joules)
+        of_cpu.add_metric(labels, group.cpu_joules)
+    return [family] if now.cpu is None else [family, of_cpu]

@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iojoule.api.application.meter import LiveMeter
+from iojoule.meter.cpu import CpuReading
 from iojoule.meter.groups import ENDED_GROUPS, IDLE, UNATTRIBUTED, GroupReading
 from iojoule.meter.meter import Reading
 
@@ -26,12 +27,14 @@ class GroupJoules:
         device: Kernel name of the drive.
         group: Path of the control group; `idle`, `unattributed`, `ended` or `other`.
         joules: Since the exporter began; never falls.
+        cpu_joules: What the CPU drew for it, likewise.
         quality: See `GroupReading.quality`.
     """
 
     device: str
     group: str
     joules: float
+    cpu_joules: float
     quality: str
 
 
@@ -41,6 +44,8 @@ class Publication:
 
     Attributes:
         readings: Of every drive.
+        cpu: What the CPU drew for each of them, by the key of the drive; None where that is not
+            known.
         groups: Of every group; empty where nobody asked for them.
         left_out: Block devices that are no drive of their own, with the code of the reason.
         step_seconds: What the step took.
@@ -49,6 +54,7 @@ class Publication:
     """
 
     readings: tuple[Reading, ...] = ()
+    cpu: dict[str, CpuReading] | None = None
     groups: tuple[GroupJoules, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     step_seconds: float = 0.0
@@ -101,6 +107,7 @@ class Publisher:
         groups = self._named.joules(live.groups.readings()) if live.groups is not None else ()
         self.last = Publication(
             readings=tuple(live.readings),
+            cpu=dict(live.cpu.readings) if live.cpu is not None else None,
             groups=tuple(groups),
             left_out=live.left_out,
             step_seconds=live.step_seconds,
@@ -129,8 +136,8 @@ class _NamedGroups:
     def __init__(self, most: int) -> None:
         self._most = most
         self._named: set[tuple[str, str]] = set()
-        self._counted: dict[tuple[str, str], float] = {}
-        self._others: dict[str, tuple[float, str]] = {}
+        self._counted: dict[tuple[str, str], GroupJoules] = {}
+        self._others: dict[str, GroupJoules] = {}
 
     def joules(self, readings: Iterable[GroupReading]) -> list[GroupJoules]:
         """The counters now."""
@@ -139,21 +146,27 @@ class _NamedGroups:
         for reading in readings:
             key = (reading.drive, reading.group)
             present.add(key)
-            joules = reading.joules - reading.inherited_joules
+            own = GroupJoules(
+                *key,
+                reading.joules - reading.inherited_joules,
+                reading.cpu_joules - reading.inherited_cpu_joules,
+                reading.quality,
+            )
             if reading.group in _NO_GROUPS or key in self._named:
-                out.append(GroupJoules(*key, joules, reading.quality))
+                out.append(own)
             elif len(self._named) < self._most and key not in self._counted:
                 self._named.add(key)
-                out.append(GroupJoules(*key, joules, reading.quality))
+                out.append(own)
             else:
-                more = joules - self._counted.get(key, 0.0)
-                self._counted[key] = joules
-                so_far, _ = self._others.get(reading.drive, (0.0, ""))
-                self._others[reading.drive] = so_far + more, reading.quality
+                nothing = GroupJoules(reading.drive, OTHERS, 0.0, 0.0, reading.quality)
+                before = self._counted.get(key, nothing)
+                self._counted[key] = own
+                so_far = self._others.get(reading.drive, nothing)
+                self._others[reading.drive] = replace(
+                    so_far,
+                    joules=so_far.joules + own.joules - before.joules,
+                    cpu_joules=so_far.cpu_joules + own.cpu_joules - before.cpu_joules,
+                )
         self._named &= present
         self._counted = {key: value for key, value in self._counted.items() if key in present}
-        out += [
-            GroupJoules(device, OTHERS, joules, quality)
-            for device, (joules, quality) in self._others.items()
-        ]
-        return out
+        return [*out, *self._others.values()]

@@ -107,16 +107,17 @@ def row_parser(layout: Mapping[str, Any], unit: str, *, fixed_origin: bool = Tru
     return RowParser(described)
 
 
-def fits(form: TraceFormat, head: bytes) -> bool:
-    """Whether the whole lines at the beginning of a file are rows of a format."""
+def rows_before_defect(form: TraceFormat, head: bytes) -> tuple[int, bool]:
+    """How many of the whole lines at the beginning of a file are rows of a format, and if all."""
     if form.record_bytes == 0 and b"\n" in head:
         head = head[: head.rindex(b"\n") + 1]
     try:
         parser = form.open(head, "")
     except InputError:
-        return False
+        return 0, False
     arrival_ns, *_ = parser.feed(head)
-    return not parser.defect and (len(arrival_ns) > 0 or bool(parser.odd))
+    rows = len(arrival_ns) + sum(left_out for left_out, _ in parser.odd.values())
+    return rows, rows > 0 and not parser.defect
 
 
 class Columnar:
@@ -157,4 +158,12 @@ class Columnar:
         return arrival_ns, offset, size, is_write.astype(np.uint8), volume, lines[keep_rows]
 
 
-__all__ = ["UNITS_PS", "Columnar", "Columns", "Dialect", "Parser", "TraceFormat", "fits"]
+__all__ = [
+    "UNITS_PS",
+    "Columnar",
+    "Columns",
+    "Dialect",
+    "Parser",
+    "TraceFormat",
+    "rows_before_defect",
+]

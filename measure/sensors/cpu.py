@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
@@ -16,7 +18,28 @@ from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 0.1
-_IDLE, _IOWAIT, _FIELDS = 3, 4, 8
+_SYSTEM, _IDLE, _IOWAIT, _IRQ, _SOFTIRQ, _FIELDS = 2, 3, 4, 5, 6, 8
+
+
+class CoreSeconds(NamedTuple):
+    """Time of all CPUs since the start of the system; two busy ones: two seconds a second.
+
+    Attributes:
+        busy: Not idle, nor waiting for I/O.
+        kernel: Of that in system calls, kernel threads and interrupts.
+    """
+
+    busy: float
+    kernel: float
+
+
+def core_seconds(stat: Path) -> CoreSeconds:
+    """Those of `proc/stat`.
+
+    Raises:
+        SensorError: It cannot be read, or is not what Linux writes there.
+    """
+    return _core_seconds(stat, _lines(stat))
 
 
 def from_options(options: Options) -> Cpu:
@@ -56,19 +79,12 @@ class Cpu(PolledSensor):
 
     def ask(self) -> list[float]:
         """Busy seconds of all CPUs (two busy ones: two a second), switches, interrupts, hertz."""
-        lines = {}
+        lines = _lines(self._stat)
+        busy = _core_seconds(self._stat, lines).busy
         try:
-            for line in self._stat.read_text(encoding="ascii").splitlines():
-                key, _, rest = line.partition(" ")
-                lines[key] = rest
-            times = [int(field) for field in lines["cpu"].split()[:_FIELDS]]
-            # guest time, after the eighth, is part of user time
-            busy = (sum(times) - times[_IDLE] - times[_IOWAIT]) / _ticks()
             values = [busy, float(lines["ctxt"]), float(lines["intr"].split()[0])]
-        except OSError as error:
-            raise SensorError(f"{self._stat} cannot be read: {error.strerror}") from error
         except (KeyError, IndexError, ValueError) as error:
-            raise SensorError(f"{self._stat} is not what Linux writes there ({error!r})") from error
+            raise _unknown(self._stat, error) from error
         return values + self._hertz()
 
     def _hertz(self) -> list[float]:
@@ -81,6 +97,31 @@ class Cpu(PolledSensor):
             except (OSError, ValueError):
                 continue  # a CPU that went offline has no frequency
         return [sum(hertz) / len(hertz), max(hertz)] if hertz else [math.nan, math.nan]
+
+
+def _lines(stat: Path) -> dict[str, str]:
+    try:
+        text = stat.read_text(encoding="ascii")
+    except OSError as error:
+        raise SensorError(f"{stat} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise _unknown(stat, error) from error
+    return {key: rest for key, _, rest in (line.partition(" ") for line in text.splitlines())}
+
+
+def _core_seconds(stat: Path, lines: Mapping[str, str]) -> CoreSeconds:
+    try:
+        times = [int(field) for field in lines["cpu"].split()[:_FIELDS]]
+        # guest time, after the eighth, is part of user time
+        busy = sum(times) - times[_IDLE] - times[_IOWAIT]
+        kernel = times[_SYSTEM] + times[_IRQ] + times[_SOFTIRQ]
+    except (KeyError, IndexError, ValueError) as error:
+        raise _unknown(stat, error) from error
+    return CoreSeconds(busy / _ticks(), kernel / _ticks())
+
+
+def _unknown(stat: Path, error: Exception) -> SensorError:
+    return SensorError(f"{stat} is not what Linux writes there ({error!r})")
 
 
 def _ticks() -> int:

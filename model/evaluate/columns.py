@@ -65,7 +65,8 @@ def _is_constant(values: NDArray[Any]) -> bool:
 def left_out(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each value is None or NaN."""
     if _is_constant(values):
-        return np.full(len(values), bool(left_out(values[:1].copy())[0]))
+        value = values[0]
+        return np.full(len(values), value is None or bool(value != value))
     if values.dtype == object:
         nothing = np.asarray(values == np.array(None, dtype=object), dtype=bool)
         return np.asarray(nothing | np.asarray(values != values, dtype=bool))

@@ -128,6 +128,8 @@ class Collecting:
         Spells that these bytes have gone through count, as far as `_PASSED` of them: later phases
         are as unknown.
         """
+        if not which.any():
+            return
         self.written = np.where(which, np.maximum(past, 0.0), self.written)
         self.again = np.where(which, 0.0, self.again)
         for _ in range(_PASSED):
@@ -315,7 +317,7 @@ class DeviceState:
             return np.ones_like(fill)
         whole, fixed = state.cache.capacity_bytes.value, state.cache.static_bytes.value
         cells = (1.0 - fill + SPARE_FRACTION) * self._capacity
-        share = np.clip(cells / state.cache.bits_per_cell, fixed, whole) / whole
+        share = np.minimum(np.maximum(cells / state.cache.bits_per_cell, fixed), whole) / whole
         return np.where(np.isnan(fill), 1.0, share)
 
     def cache_share_sd(self, fill: Floats) -> Floats:
@@ -449,7 +451,7 @@ class DeviceState:
 
     def effective_bytes(self, frame: Frame) -> Floats:
         """Host bytes that count towards the cache: written, less what idle time has folded."""
-        written = np.nan_to_num(frame.bytes_written, nan=0.0)
+        written = np.where(np.isnan(frame.bytes_written), 0.0, frame.bytes_written)
         if self.known is None or not (frame.seconds_idle > 0).any():
             return written
         needed, _ = self.background_seconds(frame, written)
@@ -466,7 +468,8 @@ class DeviceState:
         added = self.known.overwriting_seconds if self.known is not None else None
         if added is None:
             return np.zeros(len(frame)), 0.0
-        share = np.nan_to_num(frame.fill_fraction, nan=0.0) * (frame.pattern == RANDOM)
+        fill = np.where(np.isnan(frame.fill_fraction), 0.0, frame.fill_fraction)
+        share = fill * (frame.pattern == RANDOM)
         return 1e9 * added.value * share, added.sd
 
     def collecting(self, frame: Frame) -> Floats:
@@ -506,7 +509,8 @@ class DeviceState:
             return np.zeros(len(frame))
         size = self.cache_share(frame.fill_fraction) * scale
         full, over = state.cached_bytes.value * size, state.transition_bytes.value * size
-        derived = np.clip((self.effective_bytes(frame) - full) / (over - full), 0.0, 1.0)
+        derived = (self.effective_bytes(frame) - full) / (over - full)
+        derived = np.minimum(np.maximum(derived, 0.0), 1.0)
         return np.where(np.isfinite(frame.collecting), frame.collecting, derived)
 
     def collecting_rate(self, frame: Frame) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,7 @@ class Frame:
 
     def take(self, rows: Any) -> Frame:
         """Some of the questions: a slice (as views), a mask or places."""
-        return Frame(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Frame(*(column[rows] for column in vars(self).values()))
 
 
 def used_columns(profile: DeviceProfile) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def activity(
     """
     serving = np.minimum(costs.jobs, costs.cores)
     rate = iops * 1e-9 / serving
-    deep = np.clip(costs.depth - 1.0, 0.0, 1.0)
+    deep = np.minimum(np.maximum(costs.depth - 1.0, 0.0), 1.0)
     each = costs.request_ns + costs.wakeup_ns
     share = np.minimum(rate * each / (1.0 + rate * costs.wakeup_ns * deep), 1.0)
     woken = iops * (1.0 - share * deep)
@@ -234,10 +234,14 @@ def load_of(
     """
     serving = np.maximum(serving_cores, 1e-9)
     idle = 1.0 - np.minimum(busy_cores / serving, 1.0)
-    deep, deep_slope = _asleep(idle, wakeups_per_second / serving, gaps[0])
     at_rest = idle**serving_cores
-    asleep, asleep_slope = _asleep(at_rest, wakeups_per_second, gaps[0])
-    idling, idling_slope = _asleep(at_rest, wakeups_per_second, gaps[1], exits=False)
+    # of a core, of the package in deep sleep, and of the package idle, which takes no exit
+    (deep, asleep, idling), (deep_slope, asleep_slope, idling_slope) = _asleep(
+        np.array([idle, at_rest, at_rest]),
+        np.array([wakeups_per_second / serving, wakeups_per_second, wakeups_per_second]),
+        np.array([[gaps[0]], [gaps[0]], [gaps[1]]]),
+        np.array([[host_power.DEEP_EXIT_SECONDS], [host_power.DEEP_EXIT_SECONDS], [0.0]]),
+    )
     awake = serving_cores * (1.0 - deep)
     spread = awake >= 1.0 - asleep
     return Load(
@@ -254,18 +258,18 @@ def load_of(
 
 
 def _asleep(
-    idle: Floats, wakeups: Floats, threshold: float, *, exits: bool = True
+    idle: Floats, wakeups: Floats, threshold: Floats, exit_seconds: Floats
 ) -> tuple[Floats, Floats]:
     """Share of the time in a sleep state, and its fall by the log of the threshold.
 
     Args:
         idle: Share of the time without work.
         wakeups: A second.
-        threshold: Least gap, seconds.
-        exits: Whether a wake-up takes the exit latency of deep sleep.
+        threshold: Least gap, seconds; all arguments broadcast.
+        exit_seconds: Latency that a wake-up takes.
     """
     share, slope = _in_gaps_beyond(threshold * wakeups / np.maximum(idle, 1e-9))
-    left = idle * np.exp(-wakeups * host_power.DEEP_EXIT_SECONDS) if exits else idle
+    left = idle * np.exp(-wakeups * exit_seconds)
     return left * share, left * slope
 
 

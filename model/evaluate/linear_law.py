@@ -23,12 +23,12 @@ def variances(x: Floats, covariance: Floats) -> Floats:
     """Return the diagonal of x C x', shape (n,), for a symmetric C of shape (k, k)."""
     columns = np.ascontiguousarray(x.T)
     total = np.zeros(len(x))
-    for row, column in enumerate(columns):
+    for row, (column, shared) in enumerate(zip(columns, covariance.tolist(), strict=True)):
         if not column.any():
             continue
-        inner = column * covariance[row, row]
+        inner = column * shared[row]
         for other in range(row + 1, len(columns)):
-            if covariance[row, other] != 0.0:
-                inner += columns[other] * (2.0 * covariance[row, other])
+            if shared[other] != 0.0:
+                inner += columns[other] * (2.0 * shared[other])
         total += inner * column
     return total

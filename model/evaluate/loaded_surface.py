@@ -84,7 +84,8 @@ def latency_sd(doubt: CurveDoubt, knots: Knots, points: Points, terms: CurveTerm
 
 
 def _share(log_odds: Floats) -> Floats:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(log_odds, -50.0, 50.0))))
+    held = np.minimum(np.maximum(log_odds, -50.0), 50.0)
+    return np.asarray(1.0 / (1.0 + np.exp(-held)))
 
 
 BORROWED_SD = 0.6
@@ -189,7 +190,8 @@ class LoadedSurface:
             ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
             value[name] = value["latency"] + ratio + learned.get(name, zero)
         for name in QUANTITIES:
-            value.setdefault(name, np.full(len(code), np.nan))
+            if name not in value:
+                value[name] = np.full(len(code), np.nan)
         value["p99"] = np.fmax(value["p99"], value["p50"])
         value["p999"] = np.fmax(value["p999"], value["p99"])
         distance = np.minimum(self.distance(points, code), FAR_OCTAVES)

@@ -75,7 +75,7 @@ class Prediction:
         def some(item: Any) -> Any:
             if isinstance(item, np.ndarray):
                 return item[rows]
-            return type(item)(*[some(getattr(item, field.name)) for field in fields(item)])
+            return type(item)(*map(some, vars(item).values()))
 
         bands = {name: some(band) for name, band in self.bands.items()}
         return Prediction(bands, self.evidence[rows], some(self.activity))
@@ -83,7 +83,7 @@ class Prediction:
     def take(self, rows: Any, names: Iterable[str]) -> Prediction:
         """Some rows of some quantities; the activity is left as it is."""
         bands = {
-            name: Band(*(getattr(self.bands[name], part.name)[rows] for part in fields(Band)))
+            name: Band(*(part[rows] for part in vars(self.bands[name]).values()))
             for name in {*names, "latency_mean_ns"}
         }
         return Prediction(bands, self.evidence[rows], self.activity)
@@ -92,6 +92,24 @@ class Prediction:
         """Evidence as words; of throughput and latency where no quantity is named."""
         codes = self.evidence if name is None else self.bands[name].evidence
         return [EVIDENCE[code] for code in codes]
+
+
+def below(first: Prediction, second: Prediction, *, activity: bool = True) -> Prediction:
+    """Two predictions below each other, of the quantities that the second one has.
+
+    Without `activity` that of the second is left as it is.
+    """
+
+    def both(above: Any, under: Any) -> Any:
+        if isinstance(above, np.ndarray):
+            return np.concatenate([above, under])
+        return type(above)(*map(both, vars(above).values(), vars(under).values()))
+
+    return Prediction(
+        {name: both(first.bands[name], band) for name, band in second.bands.items()},
+        both(first.evidence, second.evidence),
+        both(first.activity, second.activity) if activity else second.activity,
+    )
 
 
 def joined(parts: Iterable[tuple[Any, Prediction]], rows: int) -> Prediction:

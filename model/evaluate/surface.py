@@ -15,7 +15,7 @@ with c = ceil(bytes / MDTS) commands in flight for each request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +102,7 @@ class Points:
 
     def take(self, rows: NDArray[np.bool_] | Indices | slice) -> Points:
         """Some of the points."""
-        return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return Points(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -258,18 +258,46 @@ def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) 
     )
 
 
-def collision_excess(
-    tail: Tail, knots: Knots, log2_bytes: Floats, log_commands: Floats, log_knee: Floats
+@dataclass(frozen=True)
+class TailLaw:
+    """What `log_tail_ratio` needs of the law of a percentile.
+
+    Several laws at once have a leading axis, as `Knots` have: (laws, knots), and (laws, 1) of what
+    is one number here.
+    """
+
+    intrinsic: Floats | float
+    log_collision: Floats
+    exponent: Floats | float
+    saturation: Floats | float
+    host_damping: Floats | float
+
+    @classmethod
+    def of(cls, tail: Tail) -> TailLaw:
+        """Take the law out of a profile's."""
+        return cls(
+            tail.intrinsic,
+            np.log(tail.collision),
+            tail.exponent,
+            tail.saturation,
+            tail.host_damping,
+        )
+
+
+def tail_ratio(
+    law: TailLaw, knots: Knots, points: Points, terms: CurveTerms, log_latency: Floats
 ) -> Floats:
-    """J + c (Ne - N1)^g of `log_tail_ratio`; arguments as in `device_latency`, all broadcast."""
-    at = np.clip(log2_bytes, knots.log2_bytes[0], knots.log2_bytes[-1])
-    collision = np.interp(at, knots.log2_bytes, np.log(tail.collision))
-    log_limit = log_knee + np.log(tail.saturation)
+    """As `log_tail_ratio`, of one law or of several at once, without the queue of a SATA drive."""
+    log_commands = points.log_requests + np.log(points.commands)
+    x = knots.log2_bytes
+    collision = _between(np.clip(points.log2_bytes, x[0], x[-1]), x, law.log_collision)
+    log_limit = log_commands - terms.log_load + np.log(law.saturation)
     colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, COLLISION_SHARPNESS))
     alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, COLLISION_SHARPNESS))
-    return np.asarray(
-        tail.intrinsic + np.exp(collision) * (np.maximum(colliding - alone, 1e-9) ** tail.exponent)
-    )
+    growing = np.maximum(colliding - alone, 1e-9) ** law.exponent
+    excess = law.intrinsic + np.exp(collision) * growing
+    excess = excess * np.exp(-law.host_damping * np.maximum(terms.log_host_excess, 0.0))
+    return np.asarray(np.log1p(np.exp(terms.log_unloaded - log_latency) * excess))
 
 
 def log_tail_ratio(
@@ -286,16 +314,12 @@ def log_tail_ratio(
     """
     if not tail.collision:
         return np.full_like(log_latency, tail.intrinsic)
-    log_commands = points.log_requests + np.log(points.commands)
-    excess = collision_excess(
-        tail, knots, points.log2_bytes, log_commands, log_commands - terms.log_load
-    )
-    excess = excess * np.exp(-tail.host_damping * np.maximum(terms.log_host_excess, 0.0))
-    ratio = np.log1p(np.exp(terms.log_unloaded - log_latency) * excess)
+    ratio = tail_ratio(TailLaw.of(tail), knots, points, terms, log_latency)
     if tail.queue_commands is not None:
+        log_commands = points.log_requests + np.log(points.commands)
         waiting = log_commands > np.log(tail.queue_commands) + 1e-9
         ratio = ratio + np.where(waiting, np.log(tail.queue_factor), 0.0)
-    return np.asarray(ratio)
+    return ratio
 
 
 class TableLookup:
@@ -350,9 +374,11 @@ class TableLookup:
                 lows.append(np.zeros(x.shape, dtype=np.intp))
                 weights.append(np.zeros(x.shape))
                 continue
-            low = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+            low = np.searchsorted(axis, x, side="right") - 1
+            low = np.minimum(np.maximum(low, 0), len(axis) - 2)
             # the hull, not the clipped weight, says what lies beyond the edges
-            weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
+            weight = (x - axis[low]) / (axis[low + 1] - axis[low])
+            weight = np.minimum(np.maximum(weight, 0.0), 1.0)
             lows.append(low)
             weights.append(weight)
         return lows, weights

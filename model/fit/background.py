@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import log_ndtr
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
@@ -345,14 +345,16 @@ def _settle(stated: IdleRecipe) -> Parameter:
     Where the time at idle power was seen, the rest of the gap is the settle time or more.
     """
     grid = np.linspace(np.log(1e-4), np.log(10.0), 2001)
-    density = norm.logpdf(grid, *SETTLE_PRIOR)
+    centre, sd = SETTLE_PRIOR
+    density = -0.5 * ((grid - centre) / sd) ** 2
     for gap in stated.gaps:
+        above = (grid - np.log(gap.seconds)) / BOUND_LOG_SD
         if gap.idle_seconds == 0:
-            density += norm.logcdf(grid, np.log(gap.seconds), BOUND_LOG_SD)
+            density += log_ndtr(above)
         else:
-            density += norm.logsf(grid, np.log(gap.seconds), BOUND_LOG_SD)
+            density += log_ndtr(-above)
             awake = np.log(max(gap.seconds - gap.idle_seconds, 1e-4))
-            density += norm.logpdf(grid, awake, 0.3)
+            density += -0.5 * ((grid - awake) / 0.3) ** 2
     weight = np.exp(density - density.max())
     weight /= weight.sum()
     low, middle, high = np.interp((0.16, 0.5, 0.84), np.cumsum(weight), grid)

@@ -44,7 +44,7 @@ from iojoule.model.evaluate.surface import (
 )
 from iojoule.model.fit.residual import PathGrid, SessionRows, path_grids
 from iojoule.model.fit.rows import PERCENTILES, Rows, sample, stands_apart
-from iojoule.model.fit.tails import fit_tail
+from iojoule.model.fit.tails import central_differences, fit_tail
 
 PathKey = tuple[str, str, bool]
 
@@ -239,7 +239,7 @@ def _gauss_newton_step(
 
 
 def jacobian(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
-    """Central differences, whose error is the square of that of one-sided ones.
+    """Central differences.
 
     Args:
         loss: As in `polish`; asked for all vectors at once.
@@ -248,11 +248,8 @@ def jacobian(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
     Returns:
         Shape (residuals, p).
     """
-    width = np.diag(np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(at)))
-    above, below = at + width, at - width
-    apart = np.diagonal(above) - np.diagonal(below)
     # in a row of memory each, as the solver's products of matrices want them
-    return np.ascontiguousarray(((loss(above) - loss(below)) / apart[:, None]).T)
+    return np.ascontiguousarray(central_differences(loss, at).T)
 
 
 def _cost(loss: Callable[[Floats], Floats], at: Floats, f_scale: float) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import statsmodels.api as sm
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
@@ -200,12 +199,13 @@ def fit_linear(
         target = np.concatenate([y, prior[free]])
         sd = np.concatenate([noise, prior_sd[free]])
         scale = prior_sd[free]  # columns differ by ten orders of magnitude
-        result = sm.WLS(target, design * scale, weights=sd**-2.0).fit()
-        values = result.params * scale
+        weight = np.sqrt(sd**-2.0)
+        inverse = np.linalg.pinv(weight[:, None] * (design * scale))
+        values = (inverse @ (weight * target)) * scale
         possible = (values >= 0) | signed[free]
         if possible.all():
             theta[free] = values
-            covariance[np.ix_(free, free)] = result.normalized_cov_params * np.outer(scale, scale)
+            covariance[np.ix_(free, free)] = (inverse @ inverse.T) * np.outer(scale, scale)
             break
         least = np.where(possible, np.inf, values / scale)
         free[np.flatnonzero(free)[int(np.argmin(least))]] = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import Tail
 from iojoule.model.evaluate.bands import Floats
-from iojoule.model.evaluate.surface import CurveTerms, Knots, Points, log_tail_ratio
+from iojoule.model.evaluate.surface import CurveTerms, Knots, Points, TailLaw, tail_ratio
 
 INTRINSIC = {"p99": 0.12, "p999": 0.3}
 """Excess at one request in flight over the unloaded latency, before the data speak: what the
@@ -53,27 +55,28 @@ def fit_tail(
     prior_sd = np.array([0.5, 1.0, 0.3, 1.0, 1.0, COLLISION_SLOPE_SD])
     octaves = knots.log2_bytes - knots.log2_bytes[0]
 
-    def build(vector: Floats) -> Tail:
-        return Tail(
-            quantile="p99" if name == "p99" else "p999",
-            intrinsic=float(np.exp(vector[0])),
-            collision=[
-                float(value) for value in np.exp(vector[1] + vector[5] * octaves + vector[6:])
-            ],
-            exponent=float(np.exp(vector[2])),
-            saturation=float(np.exp(vector[3])),
-            host_damping=float(np.exp(vector[4])),
+    def collision(vector: Floats) -> Floats:
+        return np.asarray(vector[..., 1:2] + vector[..., 5:6] * octaves + vector[..., 6:])
+
+    def law(vector: Floats) -> TailLaw:
+        intrinsic, _, exponent, saturation, damping = (
+            np.exp(vector[..., place : place + 1]) for place in range(5)
         )
+        return TailLaw(intrinsic, collision(vector), exponent, saturation, damping)
 
     def loss(vector: Floats) -> Floats:
-        ratio = log_tail_ratio(build(vector), knots, points, terms, log_latency)
+        ratio = tail_ratio(law(vector), knots, points, terms, log_latency)
         return np.concatenate(
             [
                 (ratio - target) / NOISE_SD,
-                (vector[:6] - start[:6]) / prior_sd,
-                vector[6:] / COLLISION_SD,
-            ]
+                (vector[..., :6] - start[:6]) / prior_sd,
+                vector[..., 6:] / COLLISION_SD,
+            ],
+            axis=-1,
         )
+
+    def slopes(vector: Floats) -> Floats:
+        return central_differences(loss, vector).T
 
     solution = least_squares(
         loss,
@@ -83,10 +86,35 @@ def fit_tail(
         f_scale=2.0,
         # Few points leave a valley, so flat that only differences and steps this fine end at the
         # same place on every machine.
-        jac="3-point",
+        jac=slopes,
         ftol=1e-13,
         xtol=1e-11,
         gtol=1e-12,
         max_nfev=2000,
     )
-    return build(solution.x)
+    intrinsic, _, exponent, saturation, damping, _ = np.exp(solution.x[:6]).tolist()
+    return Tail(
+        quantile="p99" if name == "p99" else "p999",
+        intrinsic=intrinsic,
+        collision=np.exp(collision(solution.x)).tolist(),
+        exponent=exponent,
+        saturation=saturation,
+        host_damping=damping,
+    )
+
+
+def central_differences(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
+    """Slopes of residuals; the error is the square of that of one-sided differences.
+
+    Args:
+        loss: From (..., parameters) to (..., residuals); asked for all vectors at once, which takes
+            little longer than one.
+        at: The parameters, shape (p,).
+
+    Returns:
+        Shape (p, residuals).
+    """
+    width = np.diag(np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(at)))
+    above, below = at + width, at - width
+    apart = np.diagonal(above) - np.diagonal(below)
+    return (loss(above) - loss(below)) / apart[:, None]

@@ -2,8 +2,8 @@
 
 The score of a row is its log error over the local standard deviation. Inside, every row is left out
 and told by its neighbours in its session; outside, every whole depth and size is left out in turn,
-and its rows at the ends are told by the rest. Of `TELLING_SCORES` scores and more, crepes takes the
-quantile that covers 90 % of another (conformal); fewer move the scale that the public drives showed
+and its rows at the ends are told by the rest. Of `TELLING_SCORES` scores and more, the quantile
+counts that covers 90 % of another (conformal); fewer move the scale that the public drives showed
 (a scaled inverse chi-squared prior: Gelman et al., Bayesian Data Analysis, 3rd ed., section 2.6).
 
 How far drives of one model, and sessions of one drive, differ where several ran the same.
@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from crepes import ConformalRegressor
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import IntervalWidth, Parameter
@@ -199,11 +198,14 @@ def width_factor(scores: Floats) -> float:
 
 
 def conformal_factor(scores: Floats, confidence: float = CONFIDENCE) -> float:
-    """The factor that covers `confidence` of exchangeable scores (n of them, non-negative)."""
-    regressor = ConformalRegressor()
-    regressor.fit(scores)
-    interval = regressor.predict_int(np.zeros(1), confidence=confidence)
-    return float(interval[0, 1])
+    """The factor that covers `confidence` of exchangeable scores (n of them, non-negative).
+
+    Of n + 1 exchangeable scores as many may lie beyond it as the confidence leaves room for (split
+    conformal prediction: Papadopoulos, Proedrou, Vovk and Gammerman, Inductive Confidence Machines
+    for Regression, ECML 2002); infinite where n scores are too few to tell.
+    """
+    beyond = int((1.0 - confidence) * (len(scores) + 1))
+    return float(np.sort(scores)[-beyond]) if beyond else np.inf
 
 
 PRIOR_DRIVES = 4.0

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 from scipy.optimize import least_squares
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from iojoule.datasets.profile import (
     BackgroundWork,
@@ -459,8 +459,9 @@ def _published_places(
     weights = np.array(sds) ** -2.0
     centre, sd = float(np.average(centres, weights=weights)), float(weights.sum() ** -0.5)
     if series is not None:
-        cut = norm.cdf(np.log(series.bytes_written[-1] + 1.0), centre, sd)
-        low, middle, high = norm.ppf(cut + (1.0 - cut) * np.array([0.16, 0.5, 0.84]), centre, sd)
+        cut = ndtr((np.log(series.bytes_written[-1] + 1.0) - centre) / sd)
+        quantiles = ndtri(cut + (1.0 - cut) * np.array([0.16, 0.5, 0.84]))
+        low, middle, high = centre + sd * quantiles
         centre, sd = float(middle), float(high - low) / 2
     size = float(np.exp(centre))
     source = "; ".join(figure.source for figure in stated.cache)

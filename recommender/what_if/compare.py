@@ -226,8 +226,7 @@ class _Search:
         busy = scaled(workload, fastest / rate).model_copy(
             update={"current": Current.model_validate(chosen)}
         )
-        told = self.answerer.recommend(self.situation, busy, self.situation.drives).current
-        assert told is not None  # it is stated
+        told = self.answerer.today(self.situation, busy, self.situation.drives)
         drawn = self.power_of(busy, told, self.situation.drives)
         return seconds, seconds * (drawn.value - usual.value)
 
@@ -608,6 +607,11 @@ class Answerer:
         """The recommendation for one of `drives` drives that share a workload."""
         recommender = self.recommender(situation)
         return recommender.recommend(part_of(workload, recommender.profile, drives), rows=1)
+
+    def today(self, situation: Situation, workload: WorkloadProfile, drives: int) -> Row:
+        """What one of `drives` drives that share a workload does as it is configured."""
+        recommender = self.recommender(situation)
+        return recommender.today(part_of(workload, recommender.profile, drives))
 
     def recommender(self, situation: Situation) -> Recommender:
         """The recommender of a situation's drive, built when first asked."""

@@ -16,6 +16,7 @@ import pytest
 
 from iojoule.api.application.meter_basis import ask, ask_again
 from iojoule.datasets.store import read_dataset
+from iojoule.measure.campaign.settings import power_state
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.drive.power_measurement import NO_LIMIT, POWER_LIMIT, power_word
 from iojoule.measure.errors import DriveError
@@ -91,7 +92,7 @@ def test_watts_stay_below_each_limit_and_it_is_lifted(lab: LabClient, tmp_path: 
     idle = {run.observations.idle_power_watts for run in dataset.measurements()}
     assert None not in idle
     assert controller.feature(POWER_LIMIT) == NO_LIMIT
-    assert lab.disk.status()["power_state"] == 0
+    assert lab.disk.status()["power_state"] == 2
 
 
 def test_the_limit_of_somebody_else_is_kept_or_refused(lab: LabClient, tmp_path: Path) -> None:
@@ -180,9 +181,11 @@ def test_limits_are_learnt_predicted_recommended_set_proven_and_taken_back(
     undo = str(tmp_path / "undo.json")
     words = ["--recommendation", str(answer), *rig(lab)]
     serial = str(lab.state["serial"])
+    power_state(controller).set("2")  # what is promised is of the strongest that the limit leaves
     done = iojoule(tmp_path, "apply", *words, "--run", "--serial", serial, "--undo", undo)
     assert done.returncode == 0, done.stderr
     assert controller.feature(POWER_LIMIT) == power_word(chosen["power_limit_watts"])
+    assert lab.disk.status()["power_state"] == {6.0: 0, 3.5: 2}[chosen["power_limit_watts"]]
 
     proven = iojoule(
         tmp_path, "verify", *words, "--workload", str(workload), "--pairs", "4", "--seconds", "2",

@@ -80,11 +80,12 @@ def steps(draw: st.DrawFn) -> tuple[int, list[tuple[DriveIntervals, GroupCounts]
         interval = DriveIntervals(
             tuple(f"d{number}" for number in range(drives)),
             np.full(drives, draw(st.floats(0.0, 10.0))),
-            table(drives, 6, 1e4),
+            table(drives, len(Part), 1e4),
             table(drives, 5),
             table(drives, 5, 1.0),
             merged,
             load=table(drives, 5, 1e-3) if draw(st.booleans()) else None,
+            core_seconds=table(drives, 5, 1e-3) if draw(st.booleans()) else None,
         )
         index = np.repeat(np.arange(drives), groups)
         names = tuple(f"g{number % max(groups, 1)}" for number in range(rows))
@@ -340,7 +341,7 @@ def test_unknown_power_gives_unknown_shares_of_that_drive_only() -> None:
     interval = DriveIntervals(
         ("known", "unknown"),
         np.ones(2),
-        np.array([[1, 1, 0, 0, 0, 0], [np.nan] * 6]),
+        np.array([[1, 1, 0, 0, 0, 0, 0], [np.nan] * len(Part)]),
         np.array([[1, 4096, 0, 0, 0]] * 2, dtype=float),
         np.array([[1e-5, 0, 0, 0, 0]] * 2),
     )
@@ -359,7 +360,9 @@ def test_drives_that_come_and_go_keep_their_writers() -> None:
         intervals([0, 0, 1, 0, 0], (0, 0, 1, MIB, 0)), submitted({"a": (0, 0, 1, MIB, 0)})
     )
     none = np.empty((0, 5))
-    attributor.step(DriveIntervals((), np.empty(0), np.empty((0, 6)), none, none), submitted({}))
+    attributor.step(
+        DriveIntervals((), np.empty(0), np.empty((0, len(Part))), none, none), submitted({})
+    )
     shares = attributor.step(intervals([0, 0, 0, 0, 1], (0,) * 5), submitted({}))
     assert joules_of(shares, "a") == pytest.approx(1.0)
 
@@ -369,14 +372,14 @@ def test_drives_that_come_and_go_keep_their_writers() -> None:
     [
         ("seconds", np.array([-1.0])),
         ("counts", np.full((1, 5), np.nan)),
-        ("joules", np.full((1, 6), -1.0)),
+        ("joules", np.full((1, len(Part)), -1.0)),
         ("weights", np.full((1, 4), 1.0)),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_name(field: str, values: Floats) -> None:
     valid: dict[str, Any] = {
         "seconds": np.ones(1),
-        "joules": np.ones((1, 6)),
+        "joules": np.ones((1, len(Part))),
         "counts": np.ones((1, 5)),
         "weights": np.ones((1, 5)),
     }

@@ -347,11 +347,11 @@ def test_joules_of_groups_that_write_and_end(tree: Tree, reader: GroupReader) ->
     step([0.0] * len(Part), 0)
     write("a", 3000)
     write("b", 1000)
-    joules, ended = step([1.0, 0, 4.0, 0, 0, 0], 4000 * 4096)
+    joules, ended = step([1.0, 0, 4.0, 0, 0, 0, 0], 4000 * 4096)
     assert joules == pytest.approx({"/a": 3.0, "/b": 1.0})
     assert ended == 0.0
     tree.remove("a")
     step([0.0] * len(Part), 0)
-    joules, ended = step([1.0, 0, 0, 0, 8.0, 0], 0)
+    joules, ended = step([1.0, 0, 0, 0, 8.0, 0, 0], 0)
     assert joules == pytest.approx({"/b": 2.0})
     assert ended == pytest.approx(6.0)

@@ -13,7 +13,7 @@ from iojoule.meter.attribution import Part
 from iojoule.meter.processes import QUALITY, ProcessShares, ProcessSplitter
 
 TICKS = os.sysconf("SC_CLK_TCK")
-JOULES = np.array([0.0, 10.0, 4.0, 2.0, 1.0, 0.0])
+JOULES = np.array([0.0, 10.0, 4.0, 2.0, 1.0, 0.0, 0.0])
 
 
 class Proc:

@@ -13,7 +13,7 @@ from iojoule.datasets.traces.formats.msr import MSR
 from iojoule.datasets.traces.formats.spc import SPC
 from iojoule.datasets.traces.formats.systor import SYSTOR
 from iojoule.datasets.traces.formats.tencent import TENCENT
-from iojoule.datasets.traces.trace_format import TraceFormat, fits
+from iojoule.datasets.traces.trace_format import TraceFormat, rows_before_defect
 
 FORMATS: dict[str, TraceFormat] = {
     form.name: form
@@ -47,21 +47,29 @@ def format_named(name: str) -> TraceFormat:
 
 def fitting(head: bytes) -> list[str]:
     """Names of the formats whose rows the beginning of a file could be."""
-    return [name for name, form in FORMATS.items() if fits(form, head)]
+    return [name for name, form in FORMATS.items() if rows_before_defect(form, head)[1]]
 
 
 def format_of(head: bytes, where: str) -> TraceFormat:
-    """The only format that a file's beginning fits.
+    """The only format that a file's beginning fits, or that its very first lines fit.
 
     Raises:
-        InputError: It fits none, or several, or one whose rows look like those of other programs
+        InputError: They fit none, or several, or one whose rows look like those of other programs
             with another meaning.
     """
-    names = fitting(head)
+    if not head:
+        raise InputError(f"{where}: is empty")
+    rows = {name: rows_before_defect(form, head) for name, form in FORMATS.items()}
+    most = max(read for read, _ in rows.values())
+    # reading on then names the line that is none of the format
+    names = fitting(head) or [name for name, (read, _) in rows.items() if read == most > 0]
     if len(names) == 1 and FORMATS[names[0]].guessable:
         return FORMATS[names[0]]
     if not names:
-        raise InputError(f"{where}: fits none of {', '.join(FORMATS)} as far as its first lines go")
+        raise InputError(
+            f"{where}: its first line fits none of {', '.join(FORMATS)}; --format with the one "
+            "that it should be says what differs"
+        )
     doubt = "; other programs write rows like these with another meaning" if len(names) == 1 else ""
     raise InputError(
         f"{where}: the format is not certain: its first lines fit {', '.join(names)}{doubt}; state "

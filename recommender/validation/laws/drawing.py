@@ -155,10 +155,18 @@ def row_at(
         demand: Useful bytes a second; None for as fast as possible.
         more: Other fields of the workload profile.
     """
-    asked = question(work, current, demand, **more)
-    asked["free"] = {"power_state": [current["power_state"]]}
-    found: Answer = subject.recommend(asked)["current"]
-    return found
+    return subject.today(fixed(work, current, demand, **more))
+
+
+def fixed(
+    work: Mapping[str, Any],
+    current: Mapping[str, Any],
+    demand: float | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """As `question`, of one configuration that may not change."""
+    free = {"power_state": [current["power_state"]]}
+    return question(work, current, demand, **more) | {"free": free}
 
 
 def capacity(subject: Subject, work: Mapping[str, Any], current: Mapping[str, Any]) -> float:

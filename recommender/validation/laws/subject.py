@@ -19,6 +19,7 @@ from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
+from iojoule.model.evaluate.bands import EVIDENCE
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, follow
 from iojoule.model.evaluate.validity import under
@@ -164,6 +165,13 @@ class Subject:
         """
         return self.recommender.recommend(self._parsed(workload)).model_dump()
 
+    def today(self, workload: Mapping[str, Any]) -> Answer:
+        """The row of the configuration that a workload profile states as current.
+
+        Raises: as `recommend`.
+        """
+        return self.recommender.today(self._parsed(workload)).model_dump()
+
     @property
     def recommender(self) -> Recommender:
         """Built when first needed."""
@@ -182,11 +190,11 @@ class Subject:
         found, _ = self.recommender.predictor.predict_columns(columns, len(rows))
         answered: list[dict[str, Figure]] = [{} for _ in rows]
         for name, band in found.bands.items():
-            words = found.evidence_words(name)
-            ends = zip(band.value, band.low, band.high, words, strict=True)
-            for place, (middle, low, high, word) in enumerate(ends):
-                if not np.isnan(middle):
-                    answered[place][name] = Figure(float(middle), float(low), float(high), word)
+            known = np.flatnonzero(~np.isnan(band.value))
+            ends = [part[known].tolist() for part in (band.value, band.low, band.high)]
+            words = [EVIDENCE[code] for code in band.evidence[known].tolist()]
+            for place, *figures in zip(known.tolist(), *ends, words, strict=True):
+                answered[place][name] = Figure(*figures)
         return answered
 
     def predict_under(self, conditions: Mapping[str, Any], row: Mapping[str, Any]) -> Figure:

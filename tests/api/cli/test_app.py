@@ -17,7 +17,7 @@ from iojoule.api.cli.deferred import DeferredCommand
 from iojoule.api.exit_codes import error_classes, exit_codes
 from iojoule.datasets import errors
 
-HEAVY = ("scipy", "sklearn", "statsmodels", "matplotlib", "pyarrow", "fastapi", "pandas", "crepes")
+HEAVY = ("scipy", "sklearn", "matplotlib", "pyarrow", "fastapi")
 
 
 def test_the_version(iojoule) -> None:

@@ -44,6 +44,23 @@ def test_json_is_an_object_a_line(trees: list[str], capsys: pytest.CaptureFixtur
     assert record["joules"] > 0
 
 
+def test_what_the_cpu_draws_is_told_where_packages_count_it(
+    trees: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seconds = ["--interval", "0.1", "--seconds", "0.1"]
+    zone = tmp_path / "host" / "sys" / "class" / "powercap" / "intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "energy_uj").write_text("1000000\n")
+    assert run(["meter", *trees, *seconds]) == 0
+    assert str(zone) in capsys.readouterr().err  # why it is not known
+    (zone / "name").write_text("package-0\n")
+    (zone / "max_energy_range_uj").write_text("262143328850\n")
+    (tmp_path / "host" / "proc" / "stat").write_text("cpu  1 0 1 9 0 0 0 0\n")
+    assert run(["meter", *trees, *seconds, "-o", "json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["cpu_joules"] is None  # counters that stand tell nothing
+
+
 @pytest.mark.parametrize("option", ["--drive", "--power"])
 def test_a_drive_that_is_not_there_is_named(
     trees: list[str], option: str, capsys: pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.meter.test_groups import Bench
+from tests.meter.test_cpu import HostWithRapl
 
 IOJOULE = str(Path(sys.executable).parent / "iojoule")
 CONFIGURATION = """\
@@ -34,7 +34,7 @@ def free_port() -> int:
 class Monitored:
     """A host of a test's own, the exporter that looks at it, and Prometheus that scrapes it."""
 
-    def __init__(self, bench: Bench, prometheus: str) -> None:
+    def __init__(self, bench: HostWithRapl, prometheus: str) -> None:
         self.bench, self.prometheus = bench, prometheus
 
     def work(self, seconds: float) -> None:
@@ -43,6 +43,7 @@ class Monitored:
         while time.monotonic() < until:
             self.bench.group("a", reads=400)
             self.bench.group("b", writes=100, size=65536)
+            self.bench.spend(0.02, 0.02, seconds=0.2)
             time.sleep(0.2)
 
     def ask(self, query: str) -> list[dict[str, object]]:
@@ -57,8 +58,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     if program is None:
         pytest.skip("prometheus is not installed: apt-get install prometheus")
     root = tmp_path_factory.mktemp("monitored")
-    bench = Bench(root / "host")
-    bench.group("a")
+    bench = HostWithRapl(root / "host")
     port, own = free_port(), free_port()
     (root / "prometheus.yml").write_text(CONFIGURATION.format(port=port))
     exporter = subprocess.Popen(

@@ -15,6 +15,7 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.api.exporter.prometheus import registry_of, write_textfile
 from iojoule.api.exporter.publication import OTHERS, Publisher
 from iojoule.datasets.errors import InputError
+from tests.meter.test_cpu import HostWithRapl
 from tests.meter.test_groups import Bench
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -23,8 +24,8 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 class Exporter:
     """A host of a test's own, and an exporter that steps when it is told to."""
 
-    def __init__(self, root: Path, groups_max: int = 500) -> None:
-        self.bench = Bench(root)
+    def __init__(self, root: Path, groups_max: int = 500, bench: Bench | None = None) -> None:
+        self.bench = Bench(root) if bench is None else bench
         self.bench.group("a")
         host = self.bench.host
         self.live = LiveMeter(
@@ -80,6 +81,28 @@ def test_counters_never_fall_and_add_up(exporter: Exporter) -> None:
         assert low <= whole <= value(now, "iojoule_device_energy_high_joules_total")
         before = now
     assert value(before, "iojoule_device_info", source="profile", model="Samsung SSD 980 PRO 1TB")
+
+
+def test_what_the_cpu_draws_is_a_series_of_its_own(tmp_path: Path) -> None:
+    host = HostWithRapl(tmp_path)
+    exporter = Exporter(tmp_path, bench=host)
+    for _ in range(3):
+        for name in ("a", "b"):
+            host.group(name, reads=1000)
+        host.spend(0.01, 0.01, seconds=0.0)
+        now = exporter.step()
+        assert exporter.live.cpu is not None
+        [reading] = exporter.live.cpu.readings.values()
+        whole = value(now, "iojoule_device_cpu_energy_joules_total", device="nvme0n1")
+        assert whole == pytest.approx(reading.joules)
+        low, high = (
+            value(now, f"iojoule_device_cpu_energy_{side}_joules_total") for side in ("low", "high")
+        )
+        assert low <= whole <= high
+        groups = value(now, "iojoule_cgroup_cpu_energy_joules_total", device="nvme0n1")
+        assert groups == pytest.approx(whole)
+    assert whole > 0
+    exporter.live.close()
 
 
 def test_groups_beyond_the_most_are_one_series_that_never_falls(tmp_path: Path) -> None:

@@ -119,6 +119,14 @@ def test_a_format_is_taken_without_its_name_only_where_no_other_means_something_
 
 
 @every_format
+def test_a_file_whose_first_rows_fit_is_of_that_format(quoted: Quoted) -> None:
+    """So that reading it names the line that does not."""
+    if quoted.form == "cloudphysics" or not FORMATS[quoted.form].guessable:
+        pytest.skip("has no lines, or is never guessed")
+    assert format_of(quoted.text + b"1234,no row\n", "x").name == quoted.form
+
+
+@every_format
 def test_a_row_of_another_format_is_named_with_its_line(tmp_path: Path, quoted: Quoted) -> None:
     if quoted.form == "cloudphysics":
         pytest.skip("has no lines")

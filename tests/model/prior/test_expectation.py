@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -24,9 +23,7 @@ DRIVE = DriveFacts(device="truth", model="Truth", sata=False, datacentre=False, 
 
 def fitted(rows: list[Measurement]) -> DeviceProfile:
     expected = Expectation(DRIVE, generic_recipe("truth", "Truth"), rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # crepes warns where a quantile needs more scores
-        profile = fit_profile(expected.power_recipe(rows), rows, [], priors_of=expected.priors)
+    profile = fit_profile(expected.power_recipe(rows), rows, [], priors_of=expected.priors)
     return expected.completed(profile)
 
 

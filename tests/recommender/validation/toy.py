@@ -209,6 +209,10 @@ class Toy(Subject):
             "not_taken": None,
         }
 
+    def today(self, workload: Mapping[str, Any]) -> Answer:
+        row: Answer = self.recommend(workload)["current"]
+        return row
+
     def _candidates(self, asked: Answer, current: Answer, today: Answer | None) -> list[Answer]:
         free = asked.get("free") or {"queue_depth": "all", "jobs": "all"}
         everything = {
