@@ -106,8 +106,8 @@ def _scaled(place: str, value: float) -> float:
     return value if ".correlation[" in place else math.asinh(value * 1e9)
 
 
-SKIPPED = ("run_user_seconds", "run_wall_seconds", "summary")
-"""What another run of the same request measures again, and what repeats other fields."""
+SKIPPED = ("run_user_seconds", "run_wall_seconds", "memory_bytes", "peak_bytes", "summary")
+"""What the run itself took, which is no answer, and what repeats other fields."""
 
 
 def _numbers(node: Any, place: str) -> Iterator[tuple[str, float]]:
