@@ -34,6 +34,7 @@ ENDED_GROUPS = "ended"
 IDLE = "idle"
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
+"""Where the CPU's joules are not known."""
 
 _PART_OF = {
     "idle": Part.IDLE,

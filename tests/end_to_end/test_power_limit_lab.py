@@ -92,7 +92,7 @@ def test_watts_stay_below_each_limit_and_it_is_lifted(lab: LabClient, tmp_path: 
     idle = {run.observations.idle_power_watts for run in dataset.measurements()}
     assert None not in idle
     assert controller.feature(POWER_LIMIT) == NO_LIMIT
-    assert lab.disk.status()["power_state"] == 2
+    assert lab.disk.status()["power_state"] == 0
 
 
 def test_the_limit_of_somebody_else_is_kept_or_refused(lab: LabClient, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_limits_are_learnt_predicted_recommended_set_proven_and_taken_back(
     done = iojoule(tmp_path, "apply", *words, "--run", "--serial", serial, "--undo", undo)
     assert done.returncode == 0, done.stderr
     assert controller.feature(POWER_LIMIT) == power_word(chosen["power_limit_watts"])
-    assert lab.disk.status()["power_state"] == {6.0: 0, 3.5: 2}[chosen["power_limit_watts"]]
+    assert lab.disk.status()["power_state"] == {6.0: 1, 3.5: 2}[chosen["power_limit_watts"]]
 
     proven = iojoule(
         tmp_path, "verify", *words, "--workload", str(workload), "--pairs", "4", "--seconds", "2",
@@ -200,4 +200,4 @@ def test_limits_are_learnt_predicted_recommended_set_proven_and_taken_back(
     back = iojoule(tmp_path, "undo", undo)
     assert back.returncode == 0, back.stderr
     assert controller.feature(POWER_LIMIT) == NO_LIMIT
-    assert lab.disk.status()["power_state"] == 0
+    assert lab.disk.status()["power_state"] == 2
