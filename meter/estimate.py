@@ -31,7 +31,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
@@ -46,8 +45,7 @@ from iojoule.model.evaluate.host_work import HostCosts
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
-
-Ints = NDArray[np.intp]
+from iojoule.model.evaluate.surface import Indices
 
 PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
@@ -380,7 +378,7 @@ class DriveModel:
         load[:, [0, 2]] += self._settle_known / amounts.seconds
         return load
 
-    def _evaluated(self, pattern: Ints, amounts: Amounts, states: States) -> _Serving:
+    def _evaluated(self, pattern: Indices, amounts: Amounts, states: States) -> _Serving:
         """Each row as one of `PATTERNS`."""
         step = amounts.seconds
         rates = {
@@ -493,7 +491,7 @@ class DriveModel:
         return known.reshape(len(PATTERNS), 4)
 
     def _operating_point(
-        self, pattern: Ints, amounts: Amounts, states: States
+        self, pattern: Indices, amounts: Amounts, states: States
     ) -> tuple[Frame, Prediction, Floats, Floats]:
         """The configuration while it serves, its prediction, the busy share, the likelihood."""
         commands = amounts.read_commands + amounts.write_commands
@@ -525,7 +523,7 @@ class DriveModel:
         likelihood = np.maximum(likelihood, LEAST_LIKELY)
         return frame, prediction, np.maximum(share, used), likelihood
 
-    def _away(self, pattern: Ints, amounts: Amounts, *, write: bool) -> Floats:
+    def _away(self, pattern: Indices, amounts: Amounts, *, write: bool) -> Floats:
         """How far the time that reads, or writes, took is from a pattern's, as a logarithm.
 
         It lies between what they take alone and what they take one after the other.

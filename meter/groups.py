@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -32,9 +31,6 @@ from iojoule.model.evaluate.bands import Floats
 UNATTRIBUTED = "unattributed"
 ENDED_GROUPS = "ended"
 IDLE = "idle"
-
-NOTHING: Mapping[str, float] = MappingProxyType({})
-"""Where the CPU's joules are not known."""
 
 _PART_OF = {
     "idle": Part.IDLE,
@@ -191,7 +187,7 @@ class GroupMeter:
         self._reader.read()
 
     def step(
-        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float] = NOTHING
+        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float]
     ) -> None:
         """Account for one interval of the meter; read at once after the drives' counters.
 
@@ -276,7 +272,7 @@ class ProcessMeter:
         )
 
     def step(
-        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float] = NOTHING
+        self, intervals: Intervals, readings: Sequence[Reading], cpu: Mapping[str, float]
     ) -> None:
         """As `GroupMeter.step`."""
         self._names.update({reading.drive.key: reading.drive.name for reading in readings})

@@ -85,14 +85,14 @@ class Predicted:
             None if alone is None else alone.take(rows, alone.bands),
         )
 
-    def below(self, first: Predicted) -> Predicted:
-        """Others and then these, of the quantities that are known of these."""
-        alone = self.alone
+    def then(self, others: Predicted) -> Predicted:
+        """These and then others, of the quantities that are known of the others."""
+        alone = others.alone
         if alone is not None:
-            assert first.alone is not None
-            alone = below(first.alone, alone, activity=False)
-        frame = join([first.frame, self.frame])
-        return Predicted(frame, below(first.prediction, self.prediction), alone)
+            assert self.alone is not None
+            alone = below(self.alone, alone, activity=False)
+        frame = join([self.frame, others.frame])
+        return Predicted(frame, below(self.prediction, others.prediction), alone)
 
 
 @dataclass(frozen=True)

@@ -251,7 +251,7 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         return SearchResult(0, nothing, np.zeros((0, 3)), None, frame.take(close), 0.0)
     front, costs = fronts[0]
     if len(fronts) > 1:
-        front = reduce(_then, [part[0] for part in fronts])
+        front = reduce(Predicted.then, [part[0] for part in fronts])
         costs = np.concatenate([part[1] for part in fronts])
         kept = pareto.front(costs, front.frame)
         front, costs = front.take(kept), costs[kept]
@@ -261,17 +261,13 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
         kept = kept[pareto.front(costs[kept, :-1], front.frame.take(kept))]
         front, costs = front.take(kept), costs[kept, :-1]
-    pool = reduce(_then, [part[0] for part in pools])
+    pool = reduce(Predicted.then, [part[0] for part in pools])
     order = np.concatenate([part[1] for part in pools])
     order = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)[
         np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
     ]
-    pool = _then(pool.take(order[:POOL]), front)
+    pool = pool.take(order[:POOL]).then(front)
     return SearchResult(feasible, front.frame, costs, pool, None, missed)
-
-
-def _then(first: Predicted, second: Predicted) -> Predicted:
-    return second.below(first)
 
 
 def _costs(judged: Judged, good: Rows) -> Floats:
@@ -393,7 +389,7 @@ class _Compared:
         beside: Callable[[int], Judge] | None,
     ) -> None:
         self._pool = pool.frame
-        both = pool.below(reference.predicted)
+        both = reference.predicted.then(pool)
         frame = both.frame
         judged = (judge if beside is None else beside(len(frame))).judge(both)
         self.objective: Floats = judged.costs[1:, 0]

@@ -26,6 +26,7 @@ from iojoule.measure.host.changes import (
     mounts,
 )
 from iojoule.measure.host.facts import HostControls
+from iojoule.model.evaluate.power_limit import state_within
 from iojoule.recommender.response import DurabilityAnswer
 
 _DEFAULT_REQUESTS = 128
@@ -264,14 +265,14 @@ def _drive(
         change = transitions(controller)
         yield "apst_enabled", change, change.switched(wanted.apst_enabled)
     limit, state = wanted.power_limit_watts, wanted.power_state
-    states = {one.index: one.max_power_watts for one in drive.controller.operational_states}
+    states = [one.index for one in drive.controller.operational_states]
     if limit is not None and drive.controller.limits_power:
         wake(drive.device)
         yield "power_limit_watts", *next(of_power(None, limit, controller))
         if limit and state is None:
-            # what is promised is of the strongest state that the limit leaves, not of a lower one
-            within = [number for number, watts in states.items() if watts <= limit]
-            state = max(within, key=states.__getitem__, default=None)
+            # what is promised is of the first state that the limit leaves, not of a lower one
+            caps = [one.max_power_watts for one in drive.controller.operational_states]
+            state = states[state_within(caps, limit)]
     elif limit:
         yield Left("power_limit_watts", f"{limit:g}", "this drive takes no power limit")
     if state is None:

@@ -247,16 +247,17 @@ def table_of(live: LiveMeter) -> Table:
     of_cpu = [CPU] if live.cpu is not None else []
     table = console.new_table(["drive", "model", "power", "energy", *of_cpu, "rests on", "note"])
     for reading in live.readings:
-        cpu = live.cpu_of(reading)
+        told = []
+        if live.cpu is not None:
+            cpu = live.cpu_of(reading)
+            known = cpu and quantity("joules", cpu.joules, cpu.joules_low, cpu.joules_high)
+            told.append(known or "")
         table.add_row(
             reading.drive.name,
             reading.drive.model or reading.basis.profile.model_name,
             quantity("watts", reading.watts, reading.watts_low, reading.watts_high),
             quantity("joules", reading.joules, reading.joules_low, reading.joules_high),
-            *(
-                quantity("joules", cpu.joules, cpu.joules_low, cpu.joules_high) if cpu else ""
-                for _ in of_cpu
-            ),
+            *told,
             reading.basis.source + (", corrected" if reading.corrected else ""),
             ", ".join(reading.reasons),
         )

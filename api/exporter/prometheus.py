@@ -91,14 +91,7 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
         "The same by what it was drawn for; the parts add up to it.",
         labels=("device", "part"),
     )
-    energy_bounds = [
-        CounterMetricFamily(
-            f"iojoule_device_energy_{side}_joules",
-            f"{text} end of the 90 % interval of a drive's energy.",
-            labels=("device",),
-        )
-        for side, text in _SIDES
-    ]
+    energy_bounds = _energy_bounds("iojoule_device_energy", "a drive's energy")
     power = GaugeMetricFamily(
         "iojoule_device_power_watts",
         "Mean power of a drive in the last interval.",
@@ -160,18 +153,25 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
     return [*families, unmetered, info, corrected, reasons]
 
 
-def _cpu(readings: Iterable[Reading], cpu: Mapping[str, CpuReading]) -> list[Metric]:
-    energy, low, high = (
+def _energy_bounds(name: str, what: str) -> list[CounterMetricFamily]:
+    """The series of both ends of an energy's interval."""
+    return [
         CounterMetricFamily(
-            f"iojoule_device_cpu_energy{side}_joules",
-            f"{text} the CPU packages drew for the commands of a drive: part of RAPL's joules.",
+            f"{name}_{side}_joules",
+            f"{text} end of the 90 % interval of {what}.",
             labels=("device",),
         )
-        for side, text in (
-            ("", "What"),
-            *((f"_{side}", f"{text} end of the 90 % interval of what") for side, text in _SIDES),
-        )
+        for side, text in _SIDES
+    ]
+
+
+def _cpu(readings: Iterable[Reading], cpu: Mapping[str, CpuReading]) -> list[Metric]:
+    energy = CounterMetricFamily(
+        "iojoule_device_cpu_energy_joules",
+        "What the CPU packages drew for the commands of a drive: part of RAPL's joules.",
+        labels=("device",),
     )
+    low, high = _energy_bounds("iojoule_device_cpu_energy", "that energy of the CPU")
     for reading in readings:
         own = cpu.get(reading.drive.key)
         if own is not None:

@@ -189,7 +189,7 @@ def shares_of(profile: DeviceProfile, truth: Truth, folder: Path) -> Floats:
     bench.host.write()
     readings = bench.meter.step(bench.clock.look(SECONDS))
     assert bench.meter.intervals is not None
-    bench.divided.step(bench.meter.intervals, readings)
+    bench.divided.step(bench.meter.intervals, readings, {})
     sums = bench.sums()
     assert sum(one.joules for one in sums.values()) == pytest.approx(readings[0].joules, rel=1e-12)
     assert min(one.joules for one in sums.values()) >= 0

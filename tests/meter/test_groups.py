@@ -65,7 +65,7 @@ class Bench:
     def step(self) -> Reading:
         readings = self.meter.step(self.clock.look())
         assert self.meter.intervals is not None
-        self.divided.step(self.meter.intervals, readings)
+        self.divided.step(self.meter.intervals, readings, {})
         return readings[0]
 
     def sums(self) -> dict[str, GroupReading]:
