@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
+from scipy.stats import binomtest
 
 from iojoule.api.power_laws import measured
 from iojoule.api.reports.document import Block, Section, Table, Text, percent
@@ -29,7 +30,6 @@ from iojoule.datasets.profile import (
 )
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.model.evaluate.quantities import binomial_p_value
 
 GRID_BYTES = tuple(2**octave for octave in range(12, 21))
 GRID_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -219,7 +219,7 @@ def _row(one: HeldOut) -> tuple[str, ...]:
     covered, p = "-", "-"
     if one.interval_rows:
         covered = f"{one.covered} of {one.interval_rows}"
-        p = f"{binomial_p_value(one.covered, one.interval_rows, CONFIDENCE):.2f}"
+        p = f"{binomtest(one.covered, one.interval_rows, CONFIDENCE).pvalue:.2f}"
     return (
         f"{one.pattern} {one.operation}",
         _QUANTITY[one.quantity],

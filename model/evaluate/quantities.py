@@ -57,15 +57,3 @@ rows left out of a series that jumps, or a demand next to capacity, would else m
 def share_below(z: float) -> float:
     """Share of a standard normal distribution below z, 0 to 1."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
-
-
-def binomial_p_value(hits: int, trials: int, probability: float) -> float:
-    """Two-sided exact binomial test: how likely is what is no more likely than so many hits?"""
-    counts = range(trials + 1)
-    logs = [
-        math.lgamma(trials + 1) - math.lgamma(hit + 1) - math.lgamma(trials - hit + 1)
-        + hit * math.log(probability) + (trials - hit) * math.log1p(-probability)
-        for hit in counts
-    ]  # fmt: skip
-    most = logs[hits] + 1e-7  # as likely, but for rounding
-    return min(math.fsum(math.exp(log) for log in logs if log <= most), 1.0)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import nnls
+from scipy.stats import binomtest
 
 from iojoule.datasets.profile import (
     Assessment,
@@ -28,7 +29,6 @@ from iojoule.datasets.profile import (
 from iojoule.model.evaluate import device_power
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.model.evaluate.quantities import binomial_p_value
 from iojoule.model.fit.export import rounded
 from iojoule.model.fit.performance import FittedSurface, Settings, fit_surface
 from iojoule.model.fit.power import PowerRows
@@ -303,7 +303,7 @@ def clustered_p_value(hits: Sequence[tuple[str, bool]]) -> float:
         scatter = ((inside - share * rows) ** 2).sum() * len(names) / (len(names) - 1)
         effect = max(1.0, float(scatter / (n * spread)))
     counted = max(round(n / effect), 1)
-    return binomial_p_value(round(share * counted), counted, CONFIDENCE)
+    return float(binomtest(round(share * counted), counted, CONFIDENCE).pvalue)
 
 
 Held = tuple[Rows, Sequence[tuple[Fold, FittedSurface]]]

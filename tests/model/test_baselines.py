@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
-from iojoule.model.evaluate.quantities import binomial_p_value
 from iojoule.model.fit.backtest import clustered_p_value, hyperbola, interpolate
 
 
@@ -35,10 +33,3 @@ def test_rows_of_one_series_count_as_one_when_they_move_together() -> None:
     # 80 % of 50 independent rows contradicts 90 %; five series that agree in themselves do not
     assert clustered_p_value(spread) < 0.05
     assert clustered_p_value(together) > 0.3
-
-
-def test_the_p_value_of_coverage_is_that_of_scipy() -> None:
-    for trials in (1, 9, 10, 77, 1000):
-        for hits in {0, trials // 3, int(0.9 * trials), trials}:
-            expected = binomtest(hits, trials, 0.9).pvalue
-            assert binomial_p_value(hits, trials, 0.9) == pytest.approx(expected, rel=1e-9)
