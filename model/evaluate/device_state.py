@@ -317,7 +317,7 @@ class DeviceState:
             return np.ones_like(fill)
         whole, fixed = state.cache.capacity_bytes.value, state.cache.static_bytes.value
         cells = (1.0 - fill + SPARE_FRACTION) * self._capacity
-        share = np.minimum(np.maximum(cells / state.cache.bits_per_cell, fixed), whole) / whole
+        share = np.clip(cells / state.cache.bits_per_cell, fixed, whole) / whole
         return np.where(np.isnan(fill), 1.0, share)
 
     def cache_share_sd(self, fill: Floats) -> Floats:
@@ -510,7 +510,7 @@ class DeviceState:
         size = self.cache_share(frame.fill_fraction) * scale
         full, over = state.cached_bytes.value * size, state.transition_bytes.value * size
         derived = (self.effective_bytes(frame) - full) / (over - full)
-        derived = np.minimum(np.maximum(derived, 0.0), 1.0)
+        derived = np.clip(derived, 0.0, 1.0)
         return np.where(np.isfinite(frame.collecting), frame.collecting, derived)
 
     def collecting_rate(self, frame: Frame) -> tuple[Floats, Floats]:

@@ -186,7 +186,7 @@ def activity(
     """
     serving = np.minimum(costs.jobs, costs.cores)
     rate = iops * 1e-9 / serving
-    deep = np.minimum(np.maximum(costs.depth - 1.0, 0.0), 1.0)
+    deep = np.clip(costs.depth - 1.0, 0.0, 1.0)
     each = costs.request_ns + costs.wakeup_ns
     share = np.minimum(rate * each / (1.0 + rate * costs.wakeup_ns * deep), 1.0)
     woken = iops * (1.0 - share * deep)

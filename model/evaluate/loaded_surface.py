@@ -84,7 +84,7 @@ def latency_sd(doubt: CurveDoubt, knots: Knots, points: Points, terms: CurveTerm
 
 
 def _share(log_odds: Floats) -> Floats:
-    held = np.minimum(np.maximum(log_odds, -50.0), 50.0)
+    held = np.clip(log_odds, -50.0, 50.0)
     return np.asarray(1.0 / (1.0 + np.exp(-held)))
 
 

@@ -375,10 +375,10 @@ class TableLookup:
                 weights.append(np.zeros(x.shape))
                 continue
             low = np.searchsorted(axis, x, side="right") - 1
-            low = np.minimum(np.maximum(low, 0), len(axis) - 2)
+            low = np.clip(low, 0, len(axis) - 2)
             # the hull, not the clipped weight, says what lies beyond the edges
             weight = (x - axis[low]) / (axis[low + 1] - axis[low])
-            weight = np.minimum(np.maximum(weight, 0.0), 1.0)
+            weight = np.clip(weight, 0.0, 1.0)
             lows.append(low)
             weights.append(weight)
         return lows, weights

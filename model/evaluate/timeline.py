@@ -466,9 +466,9 @@ class _Runs:
 
     def _at(self, place: Floats, level: Floats, values: Floats) -> Floats:
         """Each run's own curve at its place; shape (runs,)."""
-        slot = np.minimum(np.maximum(np.searchsorted(level, place) - 1, 0), len(level) - 2)
+        slot = np.clip(np.searchsorted(level, place) - 1, 0, len(level) - 2)
         share = (place - level[slot]) / (level[slot + 1] - level[slot])
-        share = np.minimum(np.maximum(share, 0.0), 1.0)
+        share = np.clip(share, 0.0, 1.0)
         run = np.arange(len(place))
         return np.asarray(values[run, slot] * (1.0 - share) + values[run, slot + 1] * share)
 
