@@ -498,13 +498,15 @@ class Attributor:
     def _shares(
         self, rows: Ints, drive: Ints, shares: Floats, rest: Floats, idle: Floats
     ) -> Shares:
-        keys = [group for _, group in self._rows]
-        of_ended = np.array([keys[row] is ENDED for row in rows], dtype=bool)
+        charged = np.flatnonzero((shares != 0).any(axis=1))
+        keys = list(self._rows)
+        groups = [keys[row][1] for row in rows[charged].tolist()]
+        of_ended = np.array([group is ENDED for group in groups], dtype=bool)
         ended = np.zeros_like(rest)
-        ended[drive[of_ended]] = shares[of_ended]
-        live = ~of_ended & (shares != 0).any(axis=1)
-        groups = tuple(keys[row] for row in rows[live])
-        return Shares(drive[live], groups, shares[live], rest, ended, idle)
+        ended[drive[charged[of_ended]]] = shares[charged[of_ended]]
+        live = charged[~of_ended]
+        living = tuple(group for group in groups if group is not ENDED)
+        return Shares(drive[live], living, shares[live], rest, ended, idle)
 
 
 def _divide(joules: Floats, drive: Ints, size: Floats, whole: Floats) -> tuple[Floats, Floats]:

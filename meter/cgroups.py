@@ -512,7 +512,8 @@ class GroupReader:
 
     def _insert(self, codes: Integers) -> None:
         """Add rows; they start at 0, but at present values in the first reading of a drive."""
-        new = np.setdiff1d(codes, self._codes)
+        at = np.searchsorted(self._codes, codes)
+        new = np.unique(codes[np.append(self._codes, -1)[at] != codes])
         if not len(new):
             return
         merged = np.concatenate([self._codes, new])

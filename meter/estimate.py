@@ -42,14 +42,14 @@ from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import left_after
 from iojoule.model.evaluate.frame import Frame, make_frame
 from iojoule.model.evaluate.host_work import HostCosts
-from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.prediction import Prediction, joined
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import Indices
 
 PATTERNS = ("random", "sequential")
 DEPTH_STEPS = 2
-"""How often depth and busy share are brought in line with each other before the last evaluation."""
+"""How often depth and busy share are brought in line with each other after the first evaluation."""
 DEPTH_MAX = 4096
 SIZES = (4096, 65536)
 """Where the profile is asked how long a command and a byte take."""
@@ -497,6 +497,7 @@ class DriveModel:
         commands = amounts.read_commands + amounts.write_commands
         rate, depth = commands / amounts.seconds, amounts.in_flight_seconds / amounts.seconds
         size = np.clip((amounts.read_bytes + amounts.write_bytes) / commands, 512, SIZE_MAX)
+        inside, used = np.maximum(depth, 1.0), _in_use(amounts)
         frame = self._frame(
             len(commands),
             {
@@ -504,18 +505,22 @@ class DriveModel:
                 "read_fraction": amounts.read_commands / commands,
                 "pattern": np.array(PATTERNS)[pattern],
                 "request_bytes": 512 * np.rint(size / 512).astype(int),
-                "queue_depth": np.ones(len(commands), dtype=int),
+                "queue_depth": np.clip(np.rint(inside), 1, DEPTH_MAX).astype(int),
                 "jobs": np.ones(len(commands), dtype=int),
                 "host_bytes_written_since_purge": states.cache_bytes,
             },
         )
-        inside, used = np.maximum(depth, 1.0), _in_use(amounts)
-        for _ in range(DEPTH_STEPS):
-            frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
-            full = self.predictor.predict(frame, only=())["iops"].value
-            inside = np.maximum(depth / np.maximum(np.minimum(rate / full, 1.0), used), 1.0)
-        frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
         prediction = self.predictor.predict(frame, only=_DEVICE)
+        for _ in range(DEPTH_STEPS):
+            share = np.minimum(rate / prediction["iops"].value, 1.0)
+            inside = np.maximum(depth / np.maximum(share, used), 1.0)
+            asked = np.clip(np.rint(inside), 1, DEPTH_MAX)
+            other = np.flatnonzero(asked != frame.queue_depth)
+            if not len(other):
+                break
+            frame = replace(frame, queue_depth=asked)
+            again = self.predictor.predict(frame.take(other), only=_DEVICE)
+            prediction = joined([(slice(None), prediction), (other, again)], len(frame))
         share = np.minimum(rate / prediction["iops"].value, 1.0)
         later = np.log(np.maximum(used / share, 1.0))
         away = np.stack([self._away(pattern, amounts, write=write) for write in (False, True)], 1)

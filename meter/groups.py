@@ -98,20 +98,23 @@ class Sums:
         """What groups drew from drives in the interval.
 
         Args:
-            keys: Drive and group of K rows.
+            keys: Drive and group of K rows, each pair once.
             joules: Shape (K, 7), columns `Part`.
             seconds: Length of the interval, shape (K,).
         """
-        rows = [self._row(key) for key in keys]
-        np.add.at(self._joules, rows, joules)
-        np.add.at(self._watts, rows, joules / np.broadcast_to(seconds, len(rows))[:, None])
+        known = self._rows
+        rows = [known[key] if key in known else self._new_row(key) for key in keys]
+        self._joules[rows] += joules
+        self._watts[rows] += joules / np.broadcast_to(seconds, len(rows))[:, None]
 
     def end(self, groups: Collection[Hashable]) -> None:
         """What ended groups have drawn goes on as one sum, so that their number is bounded."""
         if not groups:
             return
         for key in [key for key in self._rows if key[1] in groups]:
-            heir = self._row((key[0], ENDED_GROUPS))
+            heir = self._rows.get((key[0], ENDED_GROUPS))
+            if heir is None:
+                heir = self._new_row((key[0], ENDED_GROUPS))
             row = self._rows.pop(key)
             self._joules[heir] += self._joules[row]
             self._inherited[heir] += self._joules[row]
@@ -136,18 +139,14 @@ class Sums:
                 quality=self.quality,
             )
 
-    def _row(self, key: tuple[str, Hashable]) -> int:
-        row = self._rows.get(key)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._rows)
-            self._rows[key] = row
-            if row >= len(self._joules):
-                more = np.zeros(
-                    (max(row + 1 - len(self._joules), len(self._joules), 16), len(Part))
-                )
-                self._joules = np.concatenate([self._joules, more])
-                self._watts = np.concatenate([self._watts, more])
-                self._inherited = np.concatenate([self._inherited, more])
+    def _new_row(self, key: tuple[str, Hashable]) -> int:
+        row = self._free.pop() if self._free else len(self._rows)
+        self._rows[key] = row
+        if row >= len(self._joules):
+            more = np.zeros((max(row + 1 - len(self._joules), len(self._joules), 16), len(Part)))
+            self._joules = np.concatenate([self._joules, more])
+            self._watts = np.concatenate([self._watts, more])
+            self._inherited = np.concatenate([self._inherited, more])
         return row
 
 

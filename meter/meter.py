@@ -7,6 +7,7 @@ as unmetered seconds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -56,8 +57,7 @@ class Basis:
         return power is not None and power.is_expected
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One drive after one interval.
 
     Attributes:
@@ -236,16 +236,16 @@ class Meter:
         watts = sum(parts.values())
         reasons = list(account.drive.reasons)
         correction = account.correction
-        observed = Observed(parts, uses, served)
-        correction.follow(observed, seconds + intervals.suspended_seconds)
-        if measured is not None:
-            if correction.learn(*measured, observed, sd):
-                reasons.append(DRIFTED)
-            watts, sd = max(measured[0], 0.0), measured[1]
-        elif correction.has_learnt:
-            better = correction.corrected(observed)
-            watts, sd = better.watts, min(better.sd, sd)
         if measured is not None or correction.has_learnt:
+            observed = Observed(parts, uses, served)
+            correction.follow(observed, seconds + intervals.suspended_seconds)
+            if measured is not None:
+                if correction.learn(*measured, observed, sd):
+                    reasons.append(DRIFTED)
+                watts, sd = max(measured[0], 0.0), measured[1]
+            else:
+                better = correction.corrected(observed)
+                watts, sd = better.watts, min(better.sd, sd)
             parts = _scaled(parts, watts)
         if account.basis.power_limited and measured is None:
             reasons.append(POWER_LIMITED)
@@ -309,7 +309,7 @@ def _interval(watts: float, sd: float, *, in_ratios: bool) -> tuple[float, float
     """The 90 % interval of a mean power; in ratios where it is wide, so that it stays above 0."""
     if not in_ratios or watts <= 0:
         return max(watts - NORMAL_90 * sd, 0.0), watts + NORMAL_90 * sd
-    ratio = float(np.exp(NORMAL_90 * np.sqrt(np.log1p((sd / watts) ** 2))))
+    ratio = math.exp(NORMAL_90 * math.sqrt(math.log1p((sd / watts) ** 2)))
     return watts / ratio, watts * ratio
 
 

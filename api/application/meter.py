@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -194,6 +195,9 @@ class LiveMeter:
     ) -> Iterator[list[Reading]]:
         """Look again and again, each time on the beat, for so long or until it is interrupted."""
         step = self.options.interval_seconds
+        # what is there now stays: to walk it again and again would take a fifth of a step
+        gc.collect()
+        gc.freeze()
         begin = time.monotonic()
         beat = 0
         while seconds is None or (beat + 0.5) * step < seconds:

@@ -185,8 +185,9 @@ class LoadedSurface:
         value = {"latency": terms.log_latency + learned.get("latency", zero)}
         for tail in self.surface.tails:
             name: str = tail.quantile
-            if name == "p999" and name not in names:
-                continue  # p50 bounds p99 from below; nothing follows from p99.9
+            # p50 bounds p99 from below; nothing follows from p99.9, nor from any for the mean
+            if not set(names) & ({name} if name == "p999" else {"p50", "p99", "p999"}):
+                continue
             ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
             value[name] = value["latency"] + ratio + learned.get(name, zero)
         for name in QUANTITIES:
@@ -233,7 +234,7 @@ class LoadedSurface:
         if unaligned.any():
             own = self.unaligned_table_of[code]
             chosen = np.where(unaligned & (own >= 0), own, chosen)
-        used: list[int] = np.unique(chosen).tolist()
+        used: list[int] = np.flatnonzero(np.bincount(chosen)).tolist()
         if len(used) == 1:
             return self.tables[used[0]](points, self.table_path[code])
         out: dict[str, Floats] = {}

@@ -460,7 +460,7 @@ class PerformanceModel:
         self, pattern: Codes, points: Points, code: Codes, operation: str, names: Sequence[str]
     ) -> Direction:
         """Evaluate the surfaces of the patterns at PS0."""
-        patterns = np.unique(pattern)
+        patterns = np.flatnonzero(np.bincount(pattern))
         if len(patterns) == 1:
             surface = self._surfaces[operation, PATTERNS[patterns[0]]]
             result = surface.evaluate(points, code, names)

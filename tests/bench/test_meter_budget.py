@@ -71,12 +71,13 @@ def large() -> Iterator[Large]:
 def test_a_step_and_a_scrape(large: Large) -> None:
     options = MeterOptions(proc=large.host.proc, sysfs=large.host.sysfs, cgroups=large.cgroups)
     with LiveMeter(options) as live:
-        live.step()
+        steps = live.follow(sleep=lambda _: None)
+        next(steps)
         cpu = []
         for _ in range(STEPS):
             large.work()
             begin = time.process_time()
-            live.step()
+            next(steps)
             cpu.append(time.process_time() - begin)
         publisher = Publisher(live)
         publisher.publish()
