@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.meter.correction import Correction, Observed
+from iojoule.meter.correction import WORKLOAD_SHARE, Correction, Observed
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.estimate import Amounts, DriveModel, Estimate, States
@@ -234,6 +234,8 @@ class Meter:
         seconds = intervals.seconds
         parts, sd = own.parts, own.sd
         watts = sum(parts.values())
+        # where its data lie is not to be seen, which a correction learns
+        unlearnt = math.hypot(sd, WORKLOAD_SHARE * watts) if served else sd
         reasons = list(account.drive.reasons)
         correction = account.correction
         if measured is not None or correction.has_learnt:
@@ -245,8 +247,10 @@ class Meter:
                 watts, sd = max(measured[0], 0.0), measured[1]
             else:
                 better = correction.corrected(observed)
-                watts, sd = better.watts, min(better.sd, sd)
+                watts, sd = better.watts, min(better.sd, unlearnt)
             parts = _scaled(parts, watts)
+        else:
+            sd = unlearnt
         if account.basis.power_limited and measured is None:
             reasons.append(POWER_LIMITED)
         if intervals.suspended_seconds:

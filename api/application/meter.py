@@ -200,12 +200,15 @@ class LiveMeter:
         gc.freeze()
         begin = time.monotonic()
         beat = 0
-        while seconds is None or (beat + 0.5) * step < seconds:
-            beat = max(beat + 1, int((time.monotonic() - begin) / step))
-            wait = begin + beat * step - time.monotonic()
-            if wait > 0:
-                sleep(wait)
-            yield self.step()
+        try:
+            while seconds is None or (beat + 0.5) * step < seconds:
+                beat = max(beat + 1, int((time.monotonic() - begin) / step))
+                wait = begin + beat * step - time.monotonic()
+                if wait > 0:
+                    sleep(wait)
+                yield self.step()
+        finally:
+            gc.unfreeze()
 
     def _basis(self, drive: MeteredDrive) -> Basis:
         said = None
