@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
+from iojoule.meter.correction import WORKLOAD_SHARE
 from iojoule.meter.counters import APPEARED, RESET, VANISHED, Snapshot
 from iojoule.meter.meter import DRIFTED, PARTS, POWER_LIMITED, SUSPENDED, Basis, Meter
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.classes import class_profile
 from tests.meter.hosts import Clock, Host
 
@@ -38,6 +40,16 @@ def test_joules_are_watts_times_seconds_and_parts_add_up(clock: Clock) -> None:
         assert sum(reading.part_joules.values()) == pytest.approx(reading.joules)
         assert set(reading.part_joules) == set(PARTS)
         assert reading.watts_low < reading.watts < reading.watts_high
+
+
+def test_no_workload_is_surer_than_workloads_are_and_rest_is(clock: Clock) -> None:
+    metered = meter()
+    metered.step(clock.look())
+    clock.host.did("nvme0n1", reads=3000, ms=200)
+    (serves,) = metered.step(clock.look(1.0))
+    (rests,) = metered.step(clock.look(1.0))
+    assert serves.watts - serves.watts_low >= NORMAL_90 * WORKLOAD_SHARE * serves.watts
+    assert rests.watts - rests.watts_low < NORMAL_90 * WORKLOAD_SHARE * rests.watts
 
 
 def test_what_is_not_known_adds_no_joules_but_seconds(clock: Clock) -> None:
