@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,52 +74,72 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """What n drives did in one interval; arrays have shape (n,).
+class Amounts:
+    """What n drives read and wrote in one interval; arrays have shape (n,).
 
     Attributes:
-        drives: Whose they are.
         seconds: Length, without suspension.
-        suspended_seconds: How long the machine was suspended in it, drawing nobody knows what.
-        read_commands: Completed; likewise the others.
+        read_commands: Completed by the drive; likewise the others.
         read_bytes: Of them.
         write_commands: With data, flushes not among them.
         write_bytes: Of them.
-        reads_merged: Requests that the block layer merged into the read commands; for writes,
-            `writes_merged`.
-        discards: Commands; their bytes move no data.
-        flushes: Commands.
-        busy_command_seconds: Time in flight of all reads and writes together, which over the
-            length is the mean queue depth (Little's law).
-        write_busy_seconds: That of writes alone.
-        in_use_seconds: Time with a request in flight, as the kernel samples it at its ticks: too
-            much where requests are short and few.
-        problems: Drives without an interval: name, and `reset`, `appeared` or `vanished`.
+        in_flight_seconds: Time in flight of all commands together, which over the length is the
+            mean queue depth (Little's law).
+        write_in_flight_seconds: That of writes alone.
+        in_use_seconds: Time with a command in flight, as the kernel samples it at its ticks: too
+            much where commands are short and few.
     """
 
-    drives: tuple[MeteredDrive, ...]
     seconds: float
-    suspended_seconds: float
     read_commands: Floats
     read_bytes: Floats
     write_commands: Floats
     write_bytes: Floats
-    reads_merged: Floats
-    writes_merged: Floats
-    discards: Floats
-    flushes: Floats
-    busy_command_seconds: Floats
-    write_busy_seconds: Floats
+    in_flight_seconds: Floats
+    write_in_flight_seconds: Floats
     in_use_seconds: Floats
-    problems: dict[str, str] = field(default_factory=dict)
 
-    def __len__(self) -> int:
-        return len(self.drives)
+    def take(self, rows: Any) -> Amounts:
+        """Those of some drives, in this order."""
+        names = [part.name for part in fields(Amounts)[1:]]
+        return Amounts(self.seconds, *(getattr(self, name)[rows] for name in names))
 
     @property
     def commands(self) -> Floats:
         """Reads and writes together."""
         return np.asarray(self.read_commands + self.write_commands)
+
+    @property
+    def counts(self) -> Floats:
+        """Read commands, read bytes, write commands, written bytes, shape (n, 4)."""
+        columns = (self.read_commands, self.read_bytes, self.write_commands, self.write_bytes)
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class Intervals(Amounts):
+    """What n drives did in one interval, and what else is known of it.
+
+    Attributes:
+        drives: Whose they are.
+        suspended_seconds: How long the machine was suspended in it, drawing nobody knows what.
+        reads_merged: Requests that the block layer merged into the read commands; for writes,
+            `writes_merged`.
+        discards: Commands; their bytes move no data.
+        flushes: Commands.
+        problems: Drives without an interval: name, and `reset`, `appeared` or `vanished`.
+    """
+
+    drives: tuple[MeteredDrive, ...]
+    suspended_seconds: float
+    reads_merged: Floats
+    writes_merged: Floats
+    discards: Floats
+    flushes: Floats
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.drives)
 
 
 class BlockCounters:
@@ -241,8 +262,8 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
         writes_merged=good[:, _WRITES_MERGED],
         discards=good[:, _DISCARDS],
         flushes=flushes,
-        busy_command_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
-        write_busy_seconds=good[:, _WRITE_MS] / 1e3,
+        in_flight_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
+        write_in_flight_seconds=good[:, _WRITE_MS] / 1e3,
         in_use_seconds=good[:, _BUSY_MS] / 1e3,
         problems=problems,
     )

@@ -150,9 +150,8 @@ class CpuMeter:
 
 def _cores(intervals: Intervals, readings: Sequence[Reading]) -> dict[str, float]:
     """Core seconds that the commands of each drive took, by its key."""
-    names = ("read_commands", "read_bytes", "write_commands", "write_bytes")
-    counts = np.stack([getattr(intervals, name) for name in names], axis=1).tolist()
-    of = dict(zip((drive.key for drive in intervals.drives), counts, strict=True))
+    keys = (drive.key for drive in intervals.drives)
+    of = dict(zip(keys, intervals.counts.tolist(), strict=True))
     return {
         reading.drive.key: sum(map(mul, reading.command_core_seconds, of[reading.drive.key]))
         for reading in readings

@@ -35,6 +35,7 @@ import numpy as np
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.meter.counters import Amounts
 from iojoule.meter.idle import Descent
 from iojoule.model.evaluate import device_power, host_work, idle_gaps, linear_law
 from iojoule.model.evaluate.background_work import delay_seconds
@@ -77,31 +78,6 @@ QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
 
 _DEVICE = frozenset({"device_power_watts"})
-
-
-@dataclass(frozen=True)
-class Amounts:
-    """What n drives did in one interval; arrays have shape (n,).
-
-    Attributes:
-        seconds: Length of the interval.
-        read_commands: Completed by the drive; likewise the others.
-        read_bytes: Of them.
-        write_commands: With data, without flushes.
-        write_bytes: Of them.
-        in_flight_seconds: Time in flight of all commands together.
-        write_in_flight_seconds: That of writes alone.
-        in_use_seconds: Time with a command in flight, as the kernel samples it.
-    """
-
-    seconds: float
-    read_commands: Floats
-    read_bytes: Floats
-    write_commands: Floats
-    write_bytes: Floats
-    in_flight_seconds: Floats
-    write_in_flight_seconds: Floats
-    in_use_seconds: Floats
 
 
 @dataclass
@@ -247,12 +223,12 @@ class DriveModel:
 
     def step(self, amounts: Amounts, states: States) -> Estimate:
         """Estimate one interval and carry the states on, in place."""
-        active = amounts.read_commands + amounts.write_commands > 0
+        active = amounts.commands > 0
         estimate = Estimate.nothing(len(active))
         for rows, evaluate in ((active, self._serving), (~active, self._quiet)):
             if rows.any():
                 own = states.take(rows)
-                part = evaluate(_rows(amounts, rows), own)
+                part = evaluate(amounts.take(rows), own)
                 states.put(rows, own)
                 for name in (field.name for field in fields(Estimate)):
                     getattr(estimate, name)[rows] = getattr(part, name)
@@ -312,7 +288,7 @@ class DriveModel:
         values = {
             name: value.reshape(len(PATTERNS), len(drives), *value.shape[1:])
             for name, value in vars(
-                self._evaluated(pattern, _rows(amounts, rows), states.take(rows))
+                self._evaluated(pattern, amounts.take(rows), states.take(rows))
             ).items()
         }
         likely = values["likelihood"]
@@ -336,7 +312,7 @@ class DriveModel:
         )
         states.ran_full[self._state.ran_full(states.cache_bytes)] = 1.0
         quiet = (1.0 - serving.busy) * step
-        rate = (amounts.read_commands + amounts.write_commands) / step
+        rate = amounts.commands / step
         # gaps long enough for it, less the wait in each (`model.evaluate.background_work`)
         working = quiet * np.exp(-self._delay * rate)
         beside = np.where(amounts.write_commands > 0, 0.0, BESIDE_READS * step)
@@ -363,7 +339,7 @@ class DriveModel:
         Reads together do so for the time they were in flight, a settle time after each command, and
         likewise writes; within a direction the times are those that its commands take alone.
         """
-        counts = _counts(amounts)
+        counts = amounts.counts
         writes = amounts.write_in_flight_seconds
         load = np.zeros_like(alone_seconds)
         for columns, took in (
@@ -388,7 +364,7 @@ class DriveModel:
             "write_commands": amounts.write_commands / step,
         }
         frame, prediction, busy, likelihood = self._operating_point(pattern, amounts, states)
-        own = (amounts.read_commands + amounts.write_commands) / step / prediction["iops"].value
+        own = amounts.commands / step / prediction["iops"].value
         never_idle = np.clip((_in_use(amounts) - SURELY_BUSY) / (1.0 - SURELY_BUSY), 0.0, 1.0)
         # what slows down a drive whose cache ran full is work of its own
         never_idle = never_idle * (1.0 - states.ran_full)
@@ -460,7 +436,7 @@ class DriveModel:
 
         Of reads and writes alike, by the profile's path to the drive; shape (n, 4).
         """
-        commands = amounts.read_commands + amounts.write_commands
+        commands = amounts.commands
         load = host_work.activity(costs, commands / amounts.seconds)
         each = load.busy_cores * amounts.seconds / commands
         mean = (amounts.read_bytes + amounts.write_bytes) / commands
@@ -494,7 +470,7 @@ class DriveModel:
         self, pattern: Indices, amounts: Amounts, states: States
     ) -> tuple[Frame, Prediction, Floats, Floats]:
         """The configuration while it serves, its prediction, the busy share, the likelihood."""
-        commands = amounts.read_commands + amounts.write_commands
+        commands = amounts.commands
         rate, depth = commands / amounts.seconds, amounts.in_flight_seconds / amounts.seconds
         size = np.clip((amounts.read_bytes + amounts.write_bytes) / commands, 512, SIZE_MAX)
         inside, used = np.maximum(depth, 1.0), _in_use(amounts)
@@ -548,7 +524,7 @@ class DriveModel:
     def _gap(self, at: idle_gaps.Levels, amounts: Amounts, busy: Floats) -> tuple[Floats, Floats]:
         """Mean watts between requests, and the sd of not knowing how these come."""
         quiet = np.maximum((1.0 - busy) * amounts.seconds, 1e-9)
-        mean = quiet / (amounts.read_commands + amounts.write_commands)
+        mean = quiet / amounts.commands
         levels = self._levels(at)
         watts = levels.mean_watts(mean)
         even, once = levels.joules(mean) / mean, levels.joules(quiet) / quiet
@@ -635,23 +611,3 @@ def _in_use(amounts: Amounts) -> Floats:
     share = np.minimum(amounts.in_use_seconds, amounts.in_flight_seconds) / amounts.seconds
     surely = np.clip((share - SURELY_IDLE) / (SURELY_BUSY - SURELY_IDLE), 0.0, 1.0)
     return np.asarray(np.minimum(share, 1.0) * surely)
-
-
-def _counts(amounts: Amounts) -> Floats:
-    """Read commands, read bytes, write commands, written bytes, shape (n, 4)."""
-    return np.stack(
-        [
-            amounts.read_commands,
-            amounts.read_bytes,
-            amounts.write_commands,
-            amounts.write_bytes,
-        ],
-        axis=1,
-    )
-
-
-def _rows(amounts: Amounts, rows: Any) -> Amounts:
-    arrays = [
-        getattr(amounts, part.name)[rows] for part in fields(amounts) if part.name != "seconds"
-    ]
-    return Amounts(amounts.seconds, *arrays)

@@ -328,14 +328,8 @@ def drive_intervals(
     counts = np.zeros((len(known), len(Count)))
     weights, load, cores = np.zeros((3, *counts.shape))
     joules = np.zeros((len(known), len(Part)))
-    for column, values in (
-        (Count.READS, intervals.read_commands),
-        (Count.READ_BYTES, intervals.read_bytes),
-        (Count.WRITES, intervals.write_commands),
-        (Count.WRITE_BYTES, intervals.write_bytes),
-        (Count.FLUSHES, intervals.flushes),
-    ):
-        counts[:, column] = values[place]
+    counts[:, : Count.FLUSHES] = intervals.counts[place]
+    counts[:, Count.FLUSHES] = intervals.flushes[place]
     seconds = np.array([reading.seconds for reading in known])
     if known:
         for table, name in (

@@ -18,9 +18,8 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.meter.correction import WORKLOAD_SHARE, Correction, Observed
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
-from iojoule.meter.estimate import Amounts, DriveModel, Estimate, States
+from iojoule.meter.estimate import DriveModel, Estimate, States
 from iojoule.meter.idle import Descent
-from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.quantities import NORMAL_90
 
 SUSPENDED = "suspended"
@@ -196,7 +195,7 @@ class Meter:
             model, expected = self._model(key, group[0].basis), group[0].basis.is_expected
             places = [account.row for account in group]
             states = self._states.take(places)
-            estimate = model.step(_amounts(intervals, rows), states)
+            estimate = model.step(intervals.take(rows), states)
             self._states.put(places, states)
             for row, account, own in zip(rows, group, _each(estimate), strict=True):
                 readings[account.drive.key] = self._reading(
@@ -334,7 +333,7 @@ def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
 
 def _uses(intervals: Intervals) -> list[tuple[float, float]]:
     """Shares of an interval in which reads, and writes, were in flight; together at most 1."""
-    everything, writes = intervals.busy_command_seconds, intervals.write_busy_seconds
+    everything, writes = intervals.in_flight_seconds, intervals.write_in_flight_seconds
     scale = 1.0 / np.maximum(everything, intervals.seconds)
     shares = ((everything - writes) * scale, writes * scale)
     return list(zip(*(share.tolist() for share in shares), strict=True))
@@ -358,19 +357,3 @@ def _each(estimate: Estimate) -> Iterator[_Own]:
     )
     for own, sd, *commands in each:
         yield _Own(dict(zip(PARTS, own, strict=True)), sd, *map(tuple, commands))
-
-
-def _amounts(intervals: Intervals, rows: list[int]) -> Amounts:
-    def of(values: Floats) -> Floats:
-        return np.asarray(values[rows])
-
-    return Amounts(
-        intervals.seconds,
-        of(intervals.read_commands),
-        of(intervals.read_bytes),
-        of(intervals.write_commands),
-        of(intervals.write_bytes),
-        of(intervals.busy_command_seconds),
-        of(intervals.write_busy_seconds),
-        of(intervals.in_use_seconds),
-    )

@@ -34,7 +34,7 @@ def test_an_interval_is_what_the_drive_completed(host: Host, counters: BlockCoun
     assert (found.read_commands[0], found.read_bytes[0]) == (10, 81920)
     assert (found.write_commands[0], found.write_bytes[0]) == (3, 24576)
     assert (found.flushes[0], found.discards[0]) == (2, 1)
-    assert found.busy_command_seconds[0] == 0.25
+    assert found.in_flight_seconds[0] == 0.25
     assert found.seconds > 0
     assert not found.problems
 
@@ -44,7 +44,7 @@ def test_times_wrap_at_32_bits(host: Host, counters: BlockCounters) -> None:
     host.write()
     before = counters.read()
     host.did("nvme0n1", reads=1, ms=300)
-    assert difference(before, counters.read()).busy_command_seconds[0] == pytest.approx(0.3)
+    assert difference(before, counters.read()).in_flight_seconds[0] == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("fields", [11, 15, 17])

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.meter.estimate import Amounts, DriveModel, States
+from iojoule.meter.counters import Amounts
+from iojoule.meter.estimate import DriveModel, States
 from iojoule.meter.idle import Descent
 from iojoule.model.evaluate.bands import Interval
 from iojoule.model.evaluate.frame import make_frame

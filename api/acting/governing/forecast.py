@@ -12,7 +12,8 @@ import numpy as np
 from iojoule.api.acting.governing.law import Forecast
 from iojoule.datasets.errors import InputError, NoProfileError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.meter.estimate import Amounts, DriveModel, States
+from iojoule.meter.counters import Amounts
+from iojoule.meter.estimate import DriveModel, States
 from iojoule.model.evaluate import equal_work
 from iojoule.model.evaluate.bands import EXTRAPOLATED
 from iojoule.model.evaluate.frame import make_frame

@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from iojoule.api.acting.governing.actuators import Actuators, require_evidence, settings_of
 from iojoule.api.acting.governing.budget import Budget
 from iojoule.api.acting.governing.forecast import (
@@ -35,7 +33,7 @@ from iojoule.measure.errors import DriveError
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors import open_sensor
 from iojoule.meter.counters import PROC, VANISHED, BlockCounters, Intervals, difference
-from iojoule.meter.estimate import Amounts, DriveModel, States
+from iojoule.meter.estimate import DriveModel, States
 from iojoule.meter.instrument import Instrument
 from iojoule.recommender.sla import Sla
 
@@ -367,24 +365,7 @@ class Governor:
     ) -> tuple[float, bool]:
         """Mean power of the interval, and whether an instrument measured it."""
         setting = drive.actuators.settings[here or 0]
-        estimate = drive.models[setting.power_state or 0].step(
-            Amounts(
-                intervals.seconds,
-                *(
-                    np.array([values[row]])
-                    for values in (
-                        intervals.read_commands,
-                        intervals.read_bytes,
-                        intervals.write_commands,
-                        intervals.write_bytes,
-                        intervals.busy_command_seconds,
-                        intervals.write_busy_seconds,
-                        intervals.in_use_seconds,
-                    )
-                ),
-            ),
-            drive.states,
-        )
+        estimate = drive.models[setting.power_state or 0].step(intervals.take([row]), drive.states)
         if drive.instrument is not None:
             measured = drive.instrument.watts(intervals.seconds)
             if measured is not None:
