@@ -169,13 +169,13 @@ def test_the_shipped_profile_obeys(number: int) -> None:
 
 def draws_of(number: int, most: int) -> int:
     """How often to draw for a law: one draw of the seventh asks for some thirty answers."""
-    return most // 5 if number == 7 else most
+    return max(most // 5, 1) if number == 7 else most
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
-def test_the_shipped_profile_obeys_a_hundred_draws(number: int) -> None:
-    draws = draws_of(number, 100)
+def test_the_shipped_profile_obeys_more_draws(number: int) -> None:
+    draws = draws_of(number, 25)
     found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=draws, seed=1)
     assert found.obeyed, found.worst
 
@@ -184,7 +184,7 @@ def test_the_shipped_profile_obeys_a_hundred_draws(number: int) -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_other_drives_obey(number: int) -> None:
     for device in OTHERS:
-        found = judge(shipped(device), BY_NUMBER[number], draws=draws_of(number, 15), seed=2)
+        found = judge(shipped(device), BY_NUMBER[number], draws=draws_of(number, 5), seed=2)
         assert found.obeyed, (device, found.worst)
 
 

@@ -16,8 +16,10 @@ NEVER_IN_THE_CORE = (
     "tests/sim/calibration/test_discrepancy.py",
     "tests/sim/calibration/test_estimate.py",
     "tests/sim/formats/test_fuzz.py",
+    "tests/sim/workers/test_dask.py",
 )
-"""Numbers and parsing in Python alone, half of the time of tests/sim: no sanitizer looks there."""
+"""Numbers, parsing and other processes alone, half of the time of tests/sim: no sanitizer looks
+there."""
 
 # The sanitized core goes before the usual one. Programs that the tests start are not ours to check.
 PROGRAM = f"""
@@ -55,7 +57,7 @@ def test_the_simulators_tests_pass_under_sanitizers(tmp_path: Path) -> None:
         pytest.skip("there is no C++ compiler")
     subprocess.run([ROOT / "scripts" / "build_core.sh", "sanitize"], check=True)
     ignored = [f"--ignore={one}" for one in NEVER_IN_THE_CORE]
-    chosen = ["-m", "not slow and not bench", *ignored, "tests/sim"]
+    chosen = ["-m", "not slow and not bench and not soak", *ignored, "tests/sim"]
     # A Python that was not linked with the sanitizer must load it first, and with it the C++
     # library, whose exceptions it watches. What Python itself does not free is not looked for.
     ran = subprocess.run(
