@@ -473,7 +473,7 @@ class DriveModel:
         commands = amounts.commands
         rate, depth = commands / amounts.seconds, amounts.in_flight_seconds / amounts.seconds
         size = np.clip((amounts.read_bytes + amounts.write_bytes) / commands, 512, SIZE_MAX)
-        inside, used = np.maximum(depth, 1.0), _in_use(amounts)
+        used = _in_use(amounts)
         frame = self._frame(
             len(commands),
             {
@@ -481,7 +481,7 @@ class DriveModel:
                 "read_fraction": amounts.read_commands / commands,
                 "pattern": np.array(PATTERNS)[pattern],
                 "request_bytes": 512 * np.rint(size / 512).astype(int),
-                "queue_depth": np.clip(np.rint(inside), 1, DEPTH_MAX).astype(int),
+                "queue_depth": np.clip(np.rint(depth), 1, DEPTH_MAX).astype(int),
                 "jobs": np.ones(len(commands), dtype=int),
                 "host_bytes_written_since_purge": states.cache_bytes,
             },
@@ -489,8 +489,7 @@ class DriveModel:
         prediction = self.predictor.predict(frame, only=_DEVICE)
         for _ in range(DEPTH_STEPS):
             share = np.minimum(rate / prediction["iops"].value, 1.0)
-            inside = np.maximum(depth / np.maximum(share, used), 1.0)
-            asked = np.clip(np.rint(inside), 1, DEPTH_MAX)
+            asked = np.clip(np.rint(depth / np.maximum(share, used)), 1, DEPTH_MAX)
             other = np.flatnonzero(asked != frame.queue_depth)
             if not len(other):
                 break

@@ -102,8 +102,7 @@ class Sums:
             joules: Shape (K, 7), columns `Part`.
             seconds: Length of the interval, shape (K,).
         """
-        known = self._rows
-        rows = [known[key] if key in known else self._new_row(key) for key in keys]
+        rows = [self._row(key) for key in keys]
         self._joules[rows] += joules
         self._watts[rows] += joules / np.broadcast_to(seconds, len(rows))[:, None]
 
@@ -112,9 +111,7 @@ class Sums:
         if not groups:
             return
         for key in [key for key in self._rows if key[1] in groups]:
-            heir = self._rows.get((key[0], ENDED_GROUPS))
-            if heir is None:
-                heir = self._new_row((key[0], ENDED_GROUPS))
+            heir = self._row((key[0], ENDED_GROUPS))
             row = self._rows.pop(key)
             self._joules[heir] += self._joules[row]
             self._inherited[heir] += self._joules[row]
@@ -139,14 +136,18 @@ class Sums:
                 quality=self.quality,
             )
 
-    def _new_row(self, key: tuple[str, Hashable]) -> int:
-        row = self._free.pop() if self._free else len(self._rows)
-        self._rows[key] = row
-        if row >= len(self._joules):
-            more = np.zeros((max(row + 1 - len(self._joules), len(self._joules), 16), len(Part)))
-            self._joules = np.concatenate([self._joules, more])
-            self._watts = np.concatenate([self._watts, more])
-            self._inherited = np.concatenate([self._inherited, more])
+    def _row(self, key: tuple[str, Hashable]) -> int:
+        row = self._rows.get(key)
+        if row is None:
+            row = self._free.pop() if self._free else len(self._rows)
+            self._rows[key] = row
+            if row >= len(self._joules):
+                more = np.zeros(
+                    (max(row + 1 - len(self._joules), len(self._joules), 16), len(Part))
+                )
+                self._joules = np.concatenate([self._joules, more])
+                self._watts = np.concatenate([self._watts, more])
+                self._inherited = np.concatenate([self._inherited, more])
         return row
 
 

@@ -183,11 +183,11 @@ class LoadedSurface:
         guessed = unaligned & (self.unaligned_table_of[code] < 0)
         zero = np.zeros(len(code))
         value = {"latency": terms.log_latency + learned.get("latency", zero)}
+        highest = max(map(QUANTITIES.index, names))
         for tail in self.surface.tails:
             name: str = tail.quantile
-            # p50 bounds p99 from below; nothing follows from p99.9, nor from any for the mean
-            if not set(names) & ({name} if name == "p999" else {"p50", "p99", "p999"}):
-                continue
+            if QUANTITIES.index(name) > highest:
+                continue  # a percentile bounds those above it and nothing below
             ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
             value[name] = value["latency"] + ratio + learned.get(name, zero)
         for name in QUANTITIES:
