@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,20 +194,14 @@ class LiveMeter:
     ) -> Iterator[list[Reading]]:
         """Look again and again, each time on the beat, for so long or until it is interrupted."""
         step = self.options.interval_seconds
-        # what is there now stays: to walk it again and again would take a fifth of a step
-        gc.collect()
-        gc.freeze()
         begin = time.monotonic()
         beat = 0
-        try:
-            while seconds is None or (beat + 0.5) * step < seconds:
-                beat = max(beat + 1, int((time.monotonic() - begin) / step))
-                wait = begin + beat * step - time.monotonic()
-                if wait > 0:
-                    sleep(wait)
-                yield self.step()
-        finally:
-            gc.unfreeze()
+        while seconds is None or (beat + 0.5) * step < seconds:
+            beat = max(beat + 1, int((time.monotonic() - begin) / step))
+            wait = begin + beat * step - time.monotonic()
+            if wait > 0:
+                sleep(wait)
+            yield self.step()
 
     def _basis(self, drive: MeteredDrive) -> Basis:
         said = None
