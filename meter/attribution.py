@@ -191,6 +191,8 @@ class Shares:
     """Joules of the interval by group; what is not zero.
 
     Attributes:
+        rows: Shape (K,); numbers of the pairs of drive and group, each of which keeps its own until
+            its group ends.
         drive: Shape (K,), index of the drive.
         groups: K keys.
         joules: Shape (K, 7), columns `Part`.
@@ -199,6 +201,7 @@ class Shares:
         idle: Shape (D,); idle joules that were not distributed.
     """
 
+    rows: Ints
     drive: Ints
     groups: tuple[Hashable, ...]
     joules: Floats
@@ -335,7 +338,11 @@ class Attributor:
         self.rest = rest
         self._drives: dict[str, int] = {}
         self._rows: dict[tuple[int, Hashable], int] = {}
-        self._drive_of = np.empty(0, dtype=np.intp)
+        self._groups: list[Hashable] = []
+        self._free: list[int] = []
+        self._new: dict[int, int] = {}
+        self._drive_of = np.empty(0, dtype=np.intp)  # -1 where a row is free
+        self._of_ended = np.empty(0, dtype=bool)
         self._carried = np.empty((0, len(Count)))
         self._written = np.empty(0)
         self._written_by_rest = np.empty(0)
@@ -361,12 +368,12 @@ class Attributor:
         for identifier in intervals.drives:
             self._drives.setdefault(identifier, len(self._drives))
         counts = self._by_row(intervals.drives, submitted)
-        claims = np.zeros(len(self._rows))
+        claims = np.zeros(len(self._groups))
         if self.idle is IdlePolicy.PROVISIONED and provisioned is not None:
             claims = self._by_row(intervals.drives, provisioned)[:, Count.READ_BYTES]
             counts = _padded(counts, len(claims))
         numbers = [self._drives[identifier] for identifier in intervals.drives]
-        local = np.full(len(self._drives), -1, dtype=np.intp)
+        local = np.full(len(self._drives) + 1, -1, dtype=np.intp)  # the last is that of free rows
         local[numbers] = np.arange(len(numbers))
         rows = np.flatnonzero(local[self._drive_of] >= 0)
         drive = local[self._drive_of[rows]]
@@ -382,28 +389,32 @@ class Attributor:
         idle = self._charge_idle(intervals, drive, claims[rows], shares, rest)
         return self._shares(rows, drive, shares, rest, idle)
 
-    def end(self, groups: Iterable[Hashable]) -> None:
+    def end(self, groups: Iterable[Hashable]) -> list[int]:
         """Groups have ended: what they have in flight and later background work go to `ENDED`.
 
         Pass the counts of a group's last interval to `step` first. A key that is passed to `step`
         again starts anew.
+
+        Returns:
+            Numbers of the pairs that are free again (`Shares.rows`).
         """
         gone = set(groups)
+        if not gone:
+            return []
         leaving = [(pair, row) for pair, row in self._rows.items() if pair[1] in gone]
-        if not leaving:
-            return
         heirs = [self._row(drive, ENDED) for (drive, _), _ in leaving]
         self._grow()
         rows = [row for _, row in leaving]
         np.add.at(self._carried, heirs, self._carried[rows])
         np.add.at(self._written, heirs, self._written[rows])
-        stays = np.ones(len(self._rows), dtype=bool)
-        stays[rows] = False
-        pairs = [pair for pair, row in self._rows.items() if stays[row]]
-        self._rows = {pair: row for row, pair in enumerate(pairs)}
-        self._drive_of = self._drive_of[stays]
-        self._carried = self._carried[stays]
-        self._written = self._written[stays]
+        self._carried[rows] = 0.0
+        self._written[rows] = 0.0
+        self._drive_of[rows] = -1
+        for pair, row in leaving:
+            del self._rows[pair]
+            self._groups[row] = None
+        self._free += rows
+        return rows
 
     def _by_row(self, drives: tuple[str, ...], counts: GroupCounts) -> Floats:
         """Counts by row of the table, shape (rows, 5); new pairs of drive and group get a row."""
@@ -413,22 +424,33 @@ class Attributor:
             for index, group in zip(counts.drive.tolist(), counts.groups, strict=True)
         ]
         self._grow()
-        table = np.zeros((len(self._rows), len(Count)))
+        table = np.zeros((len(self._groups), len(Count)))
         np.add.at(table, rows, counts.counts)
         return table
 
     def _row(self, drive: int, group: Hashable) -> int:
-        return self._rows.setdefault((drive, group), len(self._rows))
+        row = self._rows.get((drive, group))
+        if row is None:
+            row = self._free.pop() if self._free else len(self._groups)
+            self._rows[drive, group] = row
+            if row == len(self._groups):
+                self._groups.append(group)
+            else:
+                self._groups[row] = group
+            self._new[row] = drive
+        return row
 
     def _grow(self) -> None:
-        """Extend the columns to the pairs; rows are numbered in the order of the dictionary."""
-        rows = len(self._rows)
-        known = len(self._drive_of)
-        if rows > known:
-            new = [drive for drive, _ in list(self._rows)[known:]]
-            self._drive_of = np.append(self._drive_of, np.array(new, dtype=np.intp))
-            self._carried = _padded(self._carried, rows)
-            self._written = _padded(self._written, rows)
+        """Extend the columns to the pairs that are new."""
+        rows, known = len(self._groups), len(self._drive_of)
+        self._drive_of = np.append(self._drive_of, np.full(rows - known, -1, dtype=np.intp))
+        self._of_ended = np.append(self._of_ended, np.zeros(rows - known, dtype=bool))
+        new = list(self._new)
+        self._drive_of[new] = list(self._new.values())
+        self._of_ended[new] = [self._groups[row] is ENDED for row in new]
+        self._new = {}
+        self._carried = _padded(self._carried, rows)
+        self._written = _padded(self._written, rows)
         self._written_by_rest = _padded(self._written_by_rest, len(self._drives))
 
     def _charge_rest(self, drive: Ints, executed: Floats, shares: Floats, rest: Floats) -> None:
@@ -499,14 +521,12 @@ class Attributor:
         self, rows: Ints, drive: Ints, shares: Floats, rest: Floats, idle: Floats
     ) -> Shares:
         charged = np.flatnonzero((shares != 0).any(axis=1))
-        keys = list(self._rows)
-        groups = [keys[row][1] for row in rows[charged].tolist()]
-        of_ended = np.array([group is ENDED for group in groups], dtype=bool)
+        of_ended = self._of_ended[rows[charged]]
         ended = np.zeros_like(rest)
         ended[drive[charged[of_ended]]] = shares[charged[of_ended]]
         live = charged[~of_ended]
-        living = tuple(group for group in groups if group is not ENDED)
-        return Shares(drive[live], living, shares[live], rest, ended, idle)
+        groups = tuple(map(self._groups.__getitem__, rows[live].tolist()))
+        return Shares(rows[live], drive[live], groups, shares[live], rest, ended, idle)
 
 
 def _divide(joules: Floats, drive: Ints, size: Floats, whole: Floats) -> tuple[Floats, Floats]:

@@ -174,7 +174,8 @@ class BlockCounters:
             ) from error
         self._inventory = Inventory((), {})
         self._seen: tuple[bytes, ...] = ()
-        self._rows: list[tuple[int, int]] = []
+        self._rows = np.empty(0, dtype=np.intp)  # of each line that counts, the drive and its place
+        self._places: list[int] = []
 
     def close(self) -> None:
         """Close the file."""
@@ -189,9 +190,9 @@ class BlockCounters:
             self._look(lines)
             self._seen = seen
         counted = np.zeros((len(self._inventory.drives), _FIELDS), dtype=np.int64)
-        for drive, place in self._rows:
-            numbers = [int(part) for part in lines[place][3 : 3 + _FIELDS]]
-            counted[drive, : len(numbers)] += numbers
+        wide = [0] * _FIELDS  # older kernels have fewer fields
+        numbers = [[*map(int, lines[place][3:]), *wide][:_FIELDS] for place in self._places]
+        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, _FIELDS))
         return Snapshot(
             self._inventory,
             counted,
@@ -213,9 +214,8 @@ class BlockCounters:
             and (not self._only or self._only.intersection(drive.devices))
         )
         self._inventory = Inventory(kept, everything.left_out)
-        self._rows = [
-            (number, places[name]) for number, drive in enumerate(kept) for name in drive.devices
-        ]
+        self._rows = np.repeat(np.arange(len(kept)), [len(drive.devices) for drive in kept])
+        self._places = [places[name] for drive in kept for name in drive.devices]
 
     def _text(self) -> bytes:
         parts: list[bytes] = []

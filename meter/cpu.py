@@ -17,9 +17,7 @@ processes, from the same counters: they are not to be added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import mul
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +27,7 @@ from iojoule.measure.sensors.cpu import CoreSeconds, core_seconds
 from iojoule.measure.sensors.protocol import Scope
 from iojoule.measure.sensors.rapl import HIGHEST_WATTS, Rapl
 from iojoule.meter.counters import Intervals
-from iojoule.meter.meter import Reading
+from iojoule.meter.readings import Readings
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.quantities import NORMAL_90
 
@@ -98,7 +96,7 @@ class CpuMeter:
         self._line = _Line()
         self._before = self._look()
 
-    def step(self, intervals: Intervals, readings: Sequence[Reading]) -> dict[str, float]:
+    def step(self, intervals: Intervals, readings: Readings) -> dict[str, float]:
         """Account for one interval of the meter; called at once after it.
 
         Args:
@@ -148,15 +146,12 @@ class CpuMeter:
         return seconds > 0 and usual and min(busy, kernel) >= 0 and not self._rapl.missed(seconds)
 
 
-def _cores(intervals: Intervals, readings: Sequence[Reading]) -> dict[str, float]:
+def _cores(intervals: Intervals, readings: Readings) -> dict[str, float]:
     """Core seconds that the commands of each drive took, by its key."""
-    keys = (drive.key for drive in intervals.drives)
-    of = dict(zip(keys, intervals.counts.tolist(), strict=True))
-    return {
-        reading.drive.key: sum(map(mul, reading.command_core_seconds, of[reading.drive.key]))
-        for reading in readings
-        if reading.seconds > 0
-    }
+    place = {drive.key: row for row, drive in enumerate(readings.drive)}
+    keys = [drive.key for drive in intervals.drives]
+    each = readings.command_core_seconds[[place[key] for key in keys]]
+    return dict(zip(keys, (each * intervals.counts).sum(axis=1).tolist(), strict=True))
 
 
 class _Line:

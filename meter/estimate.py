@@ -25,7 +25,7 @@ Nothing here reads a clock or a file: the same intervals give the same joules.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -153,6 +153,11 @@ class Estimate:
         """All zero."""
         return cls(*np.zeros((6, drives)), *np.zeros((3, drives, 4)))
 
+    def put(self, rows: Any, estimate: Estimate) -> None:
+        """Set those of some drives."""
+        for part, own in zip(vars(self).values(), vars(estimate).values(), strict=True):
+            part[rows] = own
+
     @property
     def watts(self) -> Floats:
         """Mean power."""
@@ -230,8 +235,7 @@ class DriveModel:
                 own = states.take(rows)
                 part = evaluate(amounts.take(rows), own)
                 states.put(rows, own)
-                for name in (field.name for field in fields(Estimate)):
-                    getattr(estimate, name)[rows] = getattr(part, name)
+                estimate.put(rows, part)
         return estimate
 
     def _frame(self, rows: int, columns: Mapping[str, Any]) -> Frame:

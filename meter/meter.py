@@ -7,110 +7,37 @@ as unmetered seconds.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile
 from iojoule.meter.correction import WORKLOAD_SHARE, Correction, Observed
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.estimate import DriveModel, Estimate, States
-from iojoule.meter.idle import Descent
+from iojoule.meter.readings import PARTS, Basis, Readings
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.quantities import NORMAL_90
 
 SUSPENDED = "suspended"
 DRIFTED = "drifted"
 POWER_LIMITED = "power_limited"
 
-PARTS = ("idle", "awake", "read", "write", "background")
-
-
-@dataclass(frozen=True)
-class Basis:
-    """What the estimate of a drive rests on.
-
-    Attributes:
-        profile: Of the drive, of its model, or of its class.
-        source: `profile`, `catalogue` or `class`.
-        power_state: Operational power state that it is held in.
-        settings: Further columns of `make_frame` that hold for it.
-        sleep: What it falls through at rest; None where it is not known that it sleeps.
-        power_limited: Whether it is known to keep a power limit, under which no profile was fitted.
-    """
-
-    profile: DeviceProfile
-    source: str
-    power_state: int = 0
-    settings: tuple[tuple[str, Any], ...] = ()
-    sleep: Descent | None = None
-    power_limited: bool = False
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether nobody measured a drive of this model."""
-        power = self.profile.device_power
-        return power is not None and power.is_expected
-
-
-class Reading(NamedTuple):
-    """One drive after one interval.
-
-    Attributes:
-        drive: Which.
-        basis: What the estimate rests on.
-        seconds: Length of the interval; 0 where there was none.
-        watts: Mean power in it, with the 90 % interval from `watts_low` to `watts_high`.
-        part_watts: By `PARTS`; they add up to `watts`.
-        command_joules: What one read command, read byte, write command and written byte takes
-            beside keeping the drive awake.
-        command_load: How far one of each keeps the drive awake (`Estimate.load`).
-        command_core_seconds: Core time of the host that one of each takes.
-        joules: Since the meter began, with `joules_low` and `joules_high`.
-        part_joules: By `PARTS`; they add up to `joules`.
-        unmetered_seconds: Since the meter began, of which nothing is known.
-        served: Whether the drive completed a command in the interval.
-        corrected: Whether an instrument has corrected the estimate.
-        reasons: Codes of what makes this interval less certain, or absent.
-    """
-
-    drive: MeteredDrive
-    basis: Basis
-    seconds: float
-    watts: float
-    watts_low: float
-    watts_high: float
-    part_watts: dict[str, float]
-    command_joules: tuple[float, ...]
-    command_load: tuple[float, ...]
-    command_core_seconds: tuple[float, ...]
-    joules: float
-    joules_low: float
-    joules_high: float
-    part_joules: dict[str, float]
-    unmetered_seconds: float
-    served: bool
-    corrected: bool
-    reasons: tuple[str, ...]
+_SUMS = ("joules", "low", "high", *PARTS)
+"""Columns of joules since the meter began."""
 
 
 @dataclass
 class _Account:
-    """Sums of one drive; `row` is its place among the states."""
+    """One drive; `row` is its place among the states and the sums."""
 
     drive: MeteredDrive
     basis: Basis
     row: int
-    joules: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    parts: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
-    unmetered: float = 0.0
     correction: Correction = field(default_factory=Correction)
-    last: Reading | None = None
 
 
 class Meter:
@@ -127,6 +54,8 @@ class Meter:
         self._choose = choose
         self._accounts: dict[str, _Account] = {}
         self._states = States.fresh(0)
+        self._joules = np.zeros((0, len(_SUMS)))
+        self._unmetered = np.zeros(0)
         self._models: dict[tuple[Any, ...], DriveModel] = {}
         self._before: Snapshot | None = None
         self.intervals: Intervals | None = None
@@ -137,7 +66,7 @@ class Meter:
 
     def step(
         self, now: Snapshot, measured_watts: Mapping[str, tuple[float, float]] | None = None
-    ) -> list[Reading]:
+    ) -> Readings:
         """Account for the time since the last look.
 
         Args:
@@ -147,67 +76,99 @@ class Meter:
                 corrects it.
 
         Returns:
-            Every drive that is there, by name; the first look has no watts yet.
+            Every drive that is there; the first look has no watts yet.
         """
         before, self._before = self._before, now
-        for drive in now.drives:
-            account = self._accounts.get(drive.key)
-            if account is None:
-                basis = self._choose(drive)
-                self._accounts[drive.key] = _Account(drive, basis, len(self._accounts))
-            else:
-                account.drive = drive
-        new = len(self._accounts) - len(self._states.quiet_seconds)
+        accounts = [self._account_of(drive) for drive in now.drives]
+        new = len(self._accounts) - len(self._unmetered)
         self._states = self._states.and_fresh(new)
-        if before is None:
-            return [self._absent(self._accounts[drive.key], 0.0, ()) for drive in now.drives]
-        self.intervals = intervals = difference(before, now)
-        done = self._account(intervals, measured_watts or {})
-        readings = []
-        for drive in now.drives:
-            reading = done.get(drive.key)
-            if reading is None:
-                problem = intervals.problems.get(drive.name)
-                reasons = (problem,) if problem else ()
-                account = self._accounts[drive.key]
-                self._states.put([account.row], States.fresh(1))
-                lost = intervals.seconds + intervals.suspended_seconds
-                reading = self._absent(account, lost, reasons)
-            readings.append(reading)
+        self._joules = np.concatenate([self._joules, np.zeros((new, len(_SUMS)))])
+        self._unmetered = np.concatenate([self._unmetered, np.zeros(new)])
+        readings = Readings.absent(now.drives, [account.basis for account in accounts])
+        readings.corrected[:] = [account.correction.has_learnt for account in accounts]
+        if before is not None:
+            self.intervals = difference(before, now)
+            self._account(self.intervals, measured_watts or {}, accounts, readings)
+        rows = [account.row for account in accounts]
+        joules = self._joules[rows]
+        readings.joules[:], readings.joules_low[:], readings.joules_high[:] = joules[:, :3].T
+        readings.part_joules[:] = joules[:, 3:]
+        readings.unmetered_seconds[:] = self._unmetered[rows]
         return readings
 
+    def _account_of(self, drive: MeteredDrive) -> _Account:
+        account = self._accounts.get(drive.key)
+        if account is None:
+            account = _Account(drive, self._choose(drive), len(self._accounts))
+            self._accounts[drive.key] = account
+        account.drive = drive
+        return account
+
     def _account(
-        self, intervals: Intervals, measured: Mapping[str, tuple[float, float]]
-    ) -> dict[str, Reading]:
-        """The drives that have an interval, those of one model evaluated together."""
-        if intervals.seconds <= 0:
-            return {}
+        self,
+        intervals: Intervals,
+        measured: Mapping[str, tuple[float, float]],
+        accounts: Sequence[_Account],
+        readings: Readings,
+    ) -> None:
+        """Estimate the drives that have an interval, and add what they drew."""
+        place = {account.drive.key: number for number, account in enumerate(accounts)}
+        drives = intervals.drives if intervals.seconds > 0 else ()
+        at = np.array([place[drive.key] for drive in drives], dtype=np.intp)
+        rows = np.array([account.row for account in accounts], dtype=np.intp)
+        away = np.ones(len(accounts), dtype=bool)
+        away[at] = False
+        for number in np.flatnonzero(away).tolist():
+            problem = intervals.problems.get(accounts[number].drive.name)
+            readings.reasons[number] += (problem,) if problem else ()
+        self._states.put(rows[away], States.fresh(int(away.sum())))
+        self._unmetered[rows[away]] += intervals.seconds + intervals.suspended_seconds
+        if not len(at):
+            return
+        own = [accounts[number] for number in at.tolist()]
+        estimate, expected = self._estimate(intervals, own)
+        drawn = _Drawn(intervals, estimate)
+        for number, account in enumerate(own):
+            watts = measured.get(account.drive.name)
+            if watts is not None or account.correction.has_learnt:
+                readings.corrected[at[number]] = True
+                if drawn.correct(number, account.correction, watts):
+                    readings.reasons[at[number]] += (DRIFTED,)
+                expected[number] &= watts is None
+            if account.basis.power_limited and watts is None:
+                readings.reasons[at[number]] += (POWER_LIMITED,)
+        if intervals.suspended_seconds:
+            self._unmetered[rows[at]] += intervals.suspended_seconds
+            for number in at.tolist():
+                readings.reasons[number] += (SUSPENDED,)
+        low, high = _interval(drawn.watts, drawn.sd, in_ratios=expected)
+        of_sums = np.column_stack([drawn.watts, low, high, drawn.parts])
+        self._joules[rows[at]] += of_sums * intervals.seconds
+        readings.seconds[at], readings.served[at] = intervals.seconds, drawn.served
+        readings.watts[at], readings.part_watts[at] = drawn.watts, drawn.parts
+        readings.watts_low[at], readings.watts_high[at] = low, high
+        readings.command_joules[at], readings.command_load[at] = estimate.joules, estimate.load
+        readings.command_core_seconds[at] = estimate.core_seconds
+
+    def _estimate(
+        self, intervals: Intervals, accounts: Sequence[_Account]
+    ) -> tuple[Estimate, NDArray[np.bool_]]:
+        """Of drives that have an interval, those of one model together; and which are expected."""
         groups: dict[tuple[Any, ...], list[int]] = {}
-        accounts = [self._accounts[drive.key] for drive in intervals.drives]
-        for row, account in enumerate(accounts):
+        for number, account in enumerate(accounts):
             basis = account.basis
             key = (id(basis.profile), basis.power_state, basis.settings, basis.sleep)
-            groups.setdefault(key, []).append(row)
-        readings: dict[str, Reading] = {}
-        served, uses = (intervals.commands > 0).tolist(), _uses(intervals)
-        for key, rows in groups.items():
-            group = [accounts[row] for row in rows]
-            model, expected = self._model(key, group[0].basis), group[0].basis.is_expected
-            places = [account.row for account in group]
+            groups.setdefault(key, []).append(number)
+        estimate = Estimate.nothing(len(accounts))
+        expected = np.zeros(len(accounts), dtype=bool)
+        for key, numbers in groups.items():
+            basis = accounts[numbers[0]].basis
+            places = [accounts[number].row for number in numbers]
             states = self._states.take(places)
-            estimate = model.step(intervals.take(rows), states)
+            estimate.put(numbers, self._model(key, basis).step(intervals.take(numbers), states))
             self._states.put(places, states)
-            for row, account, own in zip(rows, group, _each(estimate), strict=True):
-                readings[account.drive.key] = self._reading(
-                    account,
-                    own,
-                    intervals,
-                    served[row],
-                    uses[row],
-                    measured.get(account.drive.name),
-                    is_expected=expected,
-                )
-        return readings
+            expected[numbers] = basis.is_expected
+        return estimate, expected
 
     def _model(self, key: tuple[Any, ...], basis: Basis) -> DriveModel:
         if key not in self._models:
@@ -219,101 +180,47 @@ class Meter:
             )
         return self._models[key]
 
-    def _reading(
-        self,
-        account: _Account,
-        own: _Own,
-        intervals: Intervals,
-        served: bool,
-        uses: tuple[float, float],
-        measured: tuple[float, float] | None,
-        *,
-        is_expected: bool,
-    ) -> Reading:
-        seconds = intervals.seconds
-        parts, sd = own.parts, own.sd
-        watts = sum(parts.values())
+
+class _Drawn:
+    """What n drives drew in an interval, as estimated or as an instrument says."""
+
+    def __init__(self, intervals: Intervals, estimate: Estimate) -> None:
+        self._seconds = intervals.seconds + intervals.suspended_seconds
+        self._estimate, self._uses = estimate, _uses(intervals)
+        self.served = intervals.commands > 0
+        self.parts = np.column_stack([getattr(estimate, name) for name in PARTS])
+        self.watts = self.parts.sum(axis=1)
         # where its data lie is not to be seen, which a correction learns
-        unlearnt = math.hypot(sd, WORKLOAD_SHARE * watts) if served else sd
-        reasons = list(account.drive.reasons)
-        correction = account.correction
-        if measured is not None or correction.has_learnt:
-            observed = Observed(parts, uses, served)
-            correction.follow(observed, seconds + intervals.suspended_seconds)
-            if measured is not None:
-                if correction.learn(*measured, observed, sd):
-                    reasons.append(DRIFTED)
-                watts, sd = max(measured[0], 0.0), measured[1]
-            else:
-                better = correction.corrected(observed)
-                watts, sd = better.watts, min(better.sd, unlearnt)
-            parts = _scaled(parts, watts)
+        unlearnt = np.hypot(estimate.sd, WORKLOAD_SHARE * self.watts)
+        self.sd = np.where(self.served, unlearnt, estimate.sd)
+
+    def correct(
+        self, row: int, correction: Correction, measured: tuple[float, float] | None
+    ) -> bool:
+        """Let an instrument, or what it taught, count for one drive; whether it has drifted."""
+        parts = dict(zip(PARTS, self.parts[row].tolist(), strict=True))
+        observed = Observed(parts, tuple(self._uses[row].tolist()), bool(self.served[row]))
+        correction.follow(observed, self._seconds)
+        drifted = False
+        if measured is not None:
+            drifted = correction.learn(*measured, observed, float(self._estimate.sd[row]))
+            watts, sd = max(measured[0], 0.0), measured[1]
         else:
-            sd = unlearnt
-        if account.basis.power_limited and measured is None:
-            reasons.append(POWER_LIMITED)
-        if intervals.suspended_seconds:
-            reasons.append(SUSPENDED)
-            account.unmetered += intervals.suspended_seconds
-        low, high = _interval(watts, sd, in_ratios=is_expected and measured is None)
-        for name, value in parts.items():
-            account.parts[name] += value * seconds
-        account.joules += watts * seconds
-        account.low += low * seconds
-        account.high += high * seconds
-        reading = Reading(
-            drive=account.drive,
-            basis=account.basis,
-            seconds=seconds,
-            watts=watts,
-            watts_low=low,
-            watts_high=high,
-            part_watts=parts,
-            command_joules=own.joules,
-            command_load=own.load,
-            command_core_seconds=own.core_seconds,
-            joules=account.joules,
-            joules_low=account.low,
-            joules_high=account.high,
-            part_joules=dict(account.parts),
-            unmetered_seconds=account.unmetered,
-            served=served,
-            corrected=measured is not None or correction.has_learnt,
-            reasons=tuple(reasons),
-        )
-        account.last = reading
-        return reading
-
-    def _absent(self, account: _Account, seconds: float, reasons: tuple[str, ...]) -> Reading:
-        account.unmetered += seconds
-        return Reading(
-            drive=account.drive,
-            basis=account.basis,
-            seconds=0.0,
-            watts=np.nan,
-            watts_low=np.nan,
-            watts_high=np.nan,
-            part_watts=dict.fromkeys(PARTS, np.nan),
-            command_joules=(0.0,) * 4,
-            command_load=(0.0,) * 4,
-            command_core_seconds=(0.0,) * 4,
-            joules=account.joules,
-            joules_low=account.low,
-            joules_high=account.high,
-            part_joules=dict(account.parts),
-            unmetered_seconds=account.unmetered,
-            served=False,
-            corrected=account.correction.has_learnt,
-            reasons=(*account.drive.reasons, *reasons),
-        )
+            better = correction.corrected(observed)
+            watts, sd = better.watts, min(better.sd, float(self.sd[row]))
+        self.watts[row], self.sd[row] = watts, sd
+        self.parts[row] = list(_scaled(parts, watts).values())
+        return drifted
 
 
-def _interval(watts: float, sd: float, *, in_ratios: bool) -> tuple[float, float]:
-    """The 90 % interval of a mean power; in ratios where it is wide, so that it stays above 0."""
-    if not in_ratios or watts <= 0:
-        return max(watts - NORMAL_90 * sd, 0.0), watts + NORMAL_90 * sd
-    ratio = math.exp(NORMAL_90 * math.sqrt(math.log1p((sd / watts) ** 2)))
-    return watts / ratio, watts * ratio
+def _interval(watts: Floats, sd: Floats, *, in_ratios: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The 90 % interval of mean powers; in ratios where it is wide, so that it stays above 0."""
+    low, high = np.maximum(watts - NORMAL_90 * sd, 0.0), watts + NORMAL_90 * sd
+    rows = in_ratios & (watts > 0)
+    middle = watts[rows]
+    ratio = np.exp(NORMAL_90 * np.sqrt(np.log1p((sd[rows] / middle) ** 2)))
+    low[rows], high[rows] = middle / ratio, middle * ratio
+    return low, high
 
 
 def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
@@ -331,29 +238,11 @@ def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
     return {name: part * watts / total for name, part in parts.items()}
 
 
-def _uses(intervals: Intervals) -> list[tuple[float, float]]:
-    """Shares of an interval in which reads, and writes, were in flight; together at most 1."""
+def _uses(intervals: Intervals) -> Floats:
+    """Shares of an interval in which reads, and writes, were in flight; together at most 1.
+
+    Shape (n, 2).
+    """
     everything, writes = intervals.in_flight_seconds, intervals.write_in_flight_seconds
     scale = 1.0 / np.maximum(everything, intervals.seconds)
-    shares = ((everything - writes) * scale, writes * scale)
-    return list(zip(*(share.tolist() for share in shares), strict=True))
-
-
-class _Own(NamedTuple):
-    """What `Estimate` says of one drive."""
-
-    parts: dict[str, float]
-    sd: float
-    joules: tuple[float, ...]
-    load: tuple[float, ...]
-    core_seconds: tuple[float, ...]
-
-
-def _each(estimate: Estimate) -> Iterator[_Own]:
-    parts = zip(*(getattr(estimate, name).tolist() for name in PARTS), strict=True)
-    of_commands = (estimate.joules, estimate.load, estimate.core_seconds)
-    each = zip(
-        parts, estimate.sd.tolist(), *(values.tolist() for values in of_commands), strict=True
-    )
-    for own, sd, *commands in each:
-        yield _Own(dict(zip(PARTS, own, strict=True)), sd, *map(tuple, commands))
+    return np.stack([(everything - writes) * scale, writes * scale], axis=1)

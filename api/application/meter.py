@@ -19,10 +19,11 @@ from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
 from iojoule.meter.counters import PROC, BlockCounters, Intervals
 from iojoule.meter.cpu import CpuMeter, CpuReading
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
-from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
+from iojoule.meter.groups import NAMED_MAX, GroupMeter, GroupReading, ProcessMeter
 from iojoule.meter.idle_settings import block_device
 from iojoule.meter.instrument import Instrument
-from iojoule.meter.meter import Basis, Meter, Reading
+from iojoule.meter.meter import Meter
+from iojoule.meter.readings import Basis, Reading, Readings
 
 ASK_SECONDS = 2.0
 """Between two questions for the power state of a drive that serves."""
@@ -48,6 +49,7 @@ class MeterOptions:
         ask_drives: Whether to ask NVMe drives for their power states and how they sleep: once, and
             for the state again while they serve.
         controllers: Name of a drive and the node of its controller, where the host has no other.
+        named_max: So many groups on a drive have a counter of their own (`GroupReadings.counters`).
     """
 
     drives: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class MeterOptions:
     groups_optional: bool = False
     ask_drives: bool = False
     controllers: Mapping[str, str] | None = None
+    named_max: int = NAMED_MAX
 
 
 def assigned(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -131,7 +134,7 @@ class LiveMeter:
             self.meter = Meter(self._basis)
             self.readings = self.meter.step(first)
             if options.processes:
-                self.groups = ProcessMeter(options.proc)
+                self.groups = ProcessMeter(options.proc, options.named_max)
             elif options.cgroups is not None:
                 self.groups = self._group_meter(options.cgroups)
             if self.groups is not None:
@@ -159,7 +162,7 @@ class LiveMeter:
             self.groups.close()
         self.counters.close()
 
-    def step(self) -> list[Reading]:
+    def step(self) -> Readings:
         """Look once, now."""
         begin = time.monotonic()
         now = self.counters.read()
@@ -191,7 +194,7 @@ class LiveMeter:
 
     def follow(
         self, seconds: float | None = None, sleep: Callable[[float], Any] = time.sleep
-    ) -> Iterator[list[Reading]]:
+    ) -> Iterator[Readings]:
         """Look again and again, each time on the beat, for so long or until it is interrupted."""
         step = self.options.interval_seconds
         begin = time.monotonic()
@@ -217,7 +220,7 @@ class LiveMeter:
 
     def _ask_again(self) -> None:
         """Ask drives that have just served, so that none wakes, for their state and limit."""
-        for reading in self.readings:
+        for reading in self.readings if self._asked else ():
             asked = self._asked.get(reading.drive.key)
             now = time.monotonic()
             if asked is None or not reading.served or now - asked.seconds < ASK_SECONDS:
@@ -265,7 +268,9 @@ class LiveMeter:
                 "are; --processes estimates it"
             )
         raise_descriptor_limit(GROUPS_EXPECTED)
-        return GroupMeter(hierarchy, self.options.sysfs, self.options.idle)
+        return GroupMeter(
+            hierarchy, self.options.sysfs, self.options.idle, named_max=self.options.named_max
+        )
 
     def _check(self, named: set[str], there: set[str]) -> None:
         for name in sorted(named - there):

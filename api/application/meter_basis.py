@@ -25,7 +25,7 @@ from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.idle import Chain, Descent, descent
 from iojoule.meter.idle_settings import read_settings
 from iojoule.meter.idle_watts import DeclaredState, declared_states, rest_of
-from iojoule.meter.meter import Basis
+from iojoule.meter.readings import Basis
 from iojoule.model.prior.classes import class_profile
 
 PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"

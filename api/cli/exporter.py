@@ -28,6 +28,7 @@ from iojoule.api.exporter import opentelemetry
 from iojoule.api.exporter.prometheus import registry_of, write_textfile
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
+from iojoule.meter.groups import NAMED_MAX
 
 PORT = 10900
 """Outside of the range that Prometheus' list of exporters has given away."""
@@ -58,7 +59,7 @@ def exporter(
     groups_max: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="So many groups have their own series; others one."),
-    ] = 500,
+    ] = NAMED_MAX,
     proc: ProcOption = Path("/proc"),
     sysfs: SysfsOption = Path("/sys"),
     cgroups: CgroupsOption = Path("/sys/fs/cgroup"),
@@ -77,12 +78,13 @@ def exporter(
         proc=proc,
         sysfs=sysfs,
         cgroups=cgroups if groups else None,
+        named_max=groups_max,
         groups_optional=True,
         ask_drives=ask_drive,
         controllers=assigned(controller or (), "--controller"),
     )
     with ExitStack() as stack:
-        publisher = Publisher(LiveMeter(options), groups_max)
+        publisher = Publisher(LiveMeter(options))
         registry = registry_of(publisher)
         if textfile is not None:
             publisher.after = lambda _: write_textfile(registry, textfile)

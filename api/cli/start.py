@@ -15,7 +15,7 @@ from iojoule.datasets.errors import InfeasibleError, InputError
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.meter.drives import Inventory, MeteredDrive
-    from iojoule.meter.meter import Basis
+    from iojoule.meter.readings import Basis
     from iojoule.recommender.request import WorkloadProfile
 
 EXAMPLE_DEVICE = "samsung-980-pro-1tb"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from iojoule.meter.groups import GroupReading
-    from iojoule.meter.meter import Reading
+    from iojoule.meter.readings import Reading
 
 BAR = 12
 """Characters of the longest bar."""
@@ -125,7 +126,7 @@ def _view(live: LiveMeter, rests: defaultdict[str, _Rest], width: int) -> list[R
     return [*parts, *(f"note: {remark}" for remark in live.remarks())]
 
 
-def _headline(readings: list[Reading]) -> str:
+def _headline(readings: Sequence[Reading]) -> str:
     known = [reading for reading in readings if not math.isnan(reading.watts)]
     watts, low, high = (
         sum(getattr(reading, name) for reading in known)

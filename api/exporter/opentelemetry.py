@@ -17,7 +17,7 @@ from iojoule.datasets.errors import InputError
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
 
-    from iojoule.meter.meter import Reading
+    from iojoule.meter.readings import Reading
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
@@ -92,11 +92,9 @@ def push(publisher: Publisher, interval_seconds: float) -> MeterProvider:
     )
 
     def groups(_: object) -> Iterable[Observation]:
-        for group in publisher.last.groups:
-            yield Observation(
-                group.joules,
-                {"hw.name": group.device, "iojoule.cgroup": group.group},
-            )
+        told = publisher.last.groups
+        for group in told.counters() if told is not None else ():
+            yield Observation(group.joules, {"hw.name": group.drive, "iojoule.cgroup": group.group})
 
     meter.create_observable_counter(
         "iojoule.cgroup.energy", [groups], "J", "Energy of a drive by who caused it."

@@ -17,11 +17,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from iojoule.api.exporter.publication import Publication, Publisher
+from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
 from iojoule.meter.cgroup_names import names_of
 from iojoule.meter.cpu import CpuReading
-from iojoule.meter.meter import Reading
+from iojoule.meter.groups import GroupReadings
+from iojoule.meter.readings import Reading
 
 _INFO = ("device", "serial", "wwid", "model", "firmware", "profile", "source")
 _GROUP = ("device", "cgroup", "unit", "container_id", "pod_id", "virtual_machine", "source")
@@ -40,8 +41,8 @@ class MeterCollector(Collector):
         yield from _drives(now.readings)
         if now.cpu is not None:
             yield from _cpu(now.readings, now.cpu)
-        if now.groups:
-            yield from _groups(now)
+        if now.groups is not None:
+            yield from _groups(now.groups, of_cpu=now.cpu is not None)
         left_out = GaugeMetricFamily(
             "iojoule_left_out_device_info",
             "Block devices that are no drive of their own, so that nothing counts twice.",
@@ -182,22 +183,22 @@ def _cpu(readings: Iterable[Reading], cpu: Mapping[str, CpuReading]) -> list[Met
     return [energy, low, high]
 
 
-def _groups(now: Publication) -> list[Metric]:
+def _groups(groups: GroupReadings, *, of_cpu: bool) -> list[Metric]:
     family = CounterMetricFamily(
         "iojoule_cgroup_energy_joules",
         "Energy of a drive by who caused it. `idle`, `unattributed`, `ended` and `other` included, "
         "its increase is that of the drive.",
         labels=_GROUP,
     )
-    of_cpu = CounterMetricFamily(
+    cpu = CounterMetricFamily(
         "iojoule_cgroup_cpu_energy_joules",
         "What the CPU packages drew for the commands of a drive by who caused them, likewise.",
         labels=_GROUP,
     )
-    for group in now.groups:
+    for group in groups.counters():
         names = names_of(group.group)
         known = (names.unit, names.container_id, names.pod_uid, names.virtual_machine)
-        labels = (group.device, group.group, *(value or "" for value in known), group.quality)
+        labels = (group.drive, group.group, *(value or "" for value in known), group.quality)
         family.add_metric(labels, group.joules)
-        of_cpu.add_metric(labels, group.cpu_joules)
-    return [family] if now.cpu is None else [family, of_cpu]
+        cpu.add_metric(labels, group.cpu_joules)
+    return [family, cpu] if of_cpu else [family]

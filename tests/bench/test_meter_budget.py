@@ -71,6 +71,7 @@ def large() -> Iterator[Large]:
 def test_a_step_and_a_scrape(large: Large) -> None:
     options = MeterOptions(proc=large.host.proc, sysfs=large.host.sysfs, cgroups=large.cgroups)
     with LiveMeter(options) as live:
+        publisher = Publisher(live)
         steps = live.follow(sleep=lambda _: None)
         next(steps)
         cpu = []
@@ -78,9 +79,8 @@ def test_a_step_and_a_scrape(large: Large) -> None:
             large.work()
             begin = time.process_time()
             next(steps)
+            publisher.publish()
             cpu.append(time.process_time() - begin)
-        publisher = Publisher(live)
-        publisher.publish()
         begin = time.perf_counter()
         size = len(generate_latest(registry_of(publisher)))
         scrape = time.perf_counter() - begin

@@ -19,7 +19,8 @@ import pytest
 from iojoule.api.cli.app import run
 from iojoule.datasets.profile import DeviceProfile, IdleBehaviour, Parameter, read_profile
 from iojoule.measure.lab import drives
-from iojoule.meter.meter import Basis, Meter
+from iojoule.meter.meter import Meter
+from iojoule.meter.readings import Basis
 from iojoule.meter.shapley import Floats, exact_shapley, sampled_shapley
 from iojoule.sim.engines import RunOptions, engine
 from iojoule.sim.physical_options import HostOptions

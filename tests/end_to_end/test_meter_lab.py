@@ -25,7 +25,8 @@ from iojoule.measure.drive.nvme import POWER_MANAGEMENT, NvmeController
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from iojoule.meter.counters import BlockCounters, Snapshot
-from iojoule.meter.meter import Basis, Meter
+from iojoule.meter.meter import Meter
+from iojoule.meter.readings import Basis
 from iojoule.model.prior.classes import class_profile
 from tests.measure.lab.conftest import missing_for_a_disk, need
 

@@ -309,6 +309,23 @@ def test_what_an_ended_group_wrote_is_charged_to_ended() -> None:
     assert shares.ended[0, Part.BACKGROUND] == pytest.approx(2.0)
 
 
+def test_a_pair_keeps_its_number_until_its_group_ends_and_leaves_nothing_to_the_next() -> None:
+    attributor = Attributor()
+    writes = intervals([0, 0, 1, 0, 1], (0, 0, 2, 2 * MIB, 0))
+    one = (0, 0, 1, MIB, 0)
+    before = attributor.step(writes, submitted({"a": one, "b": one}))
+    freed = attributor.end(["a"])
+    assert freed == [before.rows[before.groups.index("a")]]
+    after = attributor.step(writes, submitted({"b": one, "c": one}))
+    number = dict(zip(after.groups, after.rows.tolist(), strict=True))
+    assert number["b"] == before.rows[before.groups.index("b")]
+    assert number["c"] not in (number["b"], -1)
+    # background work of 4 MiB so far: 2 by b, 1 by c, 1 by the group that has ended
+    background = {name: joules_of(after, name, Part.BACKGROUND) for name in "bc"}
+    assert background["b"] == pytest.approx(2 * background["c"], rel=0.01)
+    assert after.ended[0, Part.BACKGROUND] == pytest.approx(background["c"], rel=0.01)
+
+
 def test_what_is_in_flight_is_charged_when_the_drive_completes_it() -> None:
     attributor = Attributor()
     half = intervals([0, 1, 0, 0, 0], (50, 50 * 4096, 0, 0, 0))

@@ -54,7 +54,7 @@ class HostWithRapl(Bench):
         self.divided.step(self.meter.intervals, readings, joules)
         self.core_seconds = float(
             np.dot(
-                readings[0].command_core_seconds,
+                readings.command_core_seconds[0],
                 [
                     getattr(self.meter.intervals, name)[0]
                     for name in ("read_commands", "read_bytes", "write_commands", "write_bytes")

@@ -9,8 +9,9 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.measure.errors import HostStateError
 from iojoule.meter.cgroups import find_hierarchy
-from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
-from iojoule.meter.meter import Basis, Meter, Reading
+from iojoule.meter.groups import NAMED_MAX, OTHERS, GroupMeter, GroupReading, ProcessMeter
+from iojoule.meter.meter import Meter
+from iojoule.meter.readings import Basis, Reading
 from tests.meter.hosts import Clock, Host
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
@@ -19,7 +20,7 @@ PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 class Bench:
     """A host with one drive, control groups and processes, and a clock of its own."""
 
-    def __init__(self, root: Path, *, processes: bool = False) -> None:
+    def __init__(self, root: Path, *, processes: bool = False, named_max: int = NAMED_MAX) -> None:
         root.mkdir(exist_ok=True)
         self.host = Host(root)
         self.host.nvme("nvme0n1", "S1", dev="259:0")
@@ -33,7 +34,7 @@ class Bench:
         self.divided = (
             ProcessMeter(self.host.proc)
             if processes
-            else GroupMeter(find_hierarchy(self.groups), self.host.sysfs)
+            else GroupMeter(find_hierarchy(self.groups), self.host.sysfs, named_max=named_max)
         )
         self.written: dict[str, list[int]] = {}
 
@@ -121,6 +122,34 @@ def test_what_an_ended_group_has_drawn_is_kept_and_told_apart(bench: Bench) -> N
     assert sums["ended"].inherited_joules == pytest.approx(drawn, rel=0.2)
     assert sums["ended"].joules >= sums["ended"].inherited_joules
     assert sum(one.joules for one in sums.values()) == pytest.approx(reading.joules, rel=1e-12)
+
+
+def test_counters_add_up_when_no_group_has_its_own(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, named_max=0)
+    bench.group("a")
+    bench.begin()
+    for turn in range(14):
+        bench.group(f"g{turn}", writes=500, size=65536)
+        if turn % 4 == 3:  # some end, and others may get their rows
+            shutil.rmtree(bench.groups / f"g{turn - 1}")
+        reading = bench.step()
+        counters = {one.group: one.joules for one in bench.divided.readings().counters()}
+        assert not any(name.startswith("/") for name in counters)
+        assert sum(counters.values()) == pytest.approx(reading.joules, rel=1e-12)
+    assert counters[OTHERS] > 0
+
+
+def test_what_was_told_stays_what_it_was(bench: Bench) -> None:
+    bench.group("a")
+    bench.begin()
+    bench.group("a", reads=1000)
+    bench.step()
+    told = bench.divided.readings()
+    before = list(told), list(told.counters())
+    bench.group("a", reads=1000)
+    bench.group("b", writes=1000)
+    bench.step()
+    assert (list(told), list(told.counters())) == before
 
 
 def test_a_drive_that_comes_back_under_another_number_goes_on(bench: Bench) -> None:

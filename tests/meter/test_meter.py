@@ -8,7 +8,8 @@ import pytest
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.meter.correction import WORKLOAD_SHARE
 from iojoule.meter.counters import APPEARED, RESET, VANISHED, Snapshot
-from iojoule.meter.meter import DRIFTED, PARTS, POWER_LIMITED, SUSPENDED, Basis, Meter
+from iojoule.meter.meter import DRIFTED, POWER_LIMITED, SUSPENDED, Meter
+from iojoule.meter.readings import PARTS, Basis
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.classes import class_profile
 from tests.meter.hosts import Clock, Host
@@ -63,7 +64,7 @@ def test_what_is_not_known_adds_no_joules_but_seconds(clock: Clock) -> None:
     assert (reset.joules, reset.unmetered_seconds) == (before, 2.0)
     assert RESET in reset.reasons
     clock.host.remove("nvme0n1")
-    assert metered.step(clock.look(3.0)) == []
+    assert len(metered.step(clock.look(3.0))) == 0
     assert metered.intervals is not None
     assert metered.intervals.problems == {"nvme0n1": VANISHED}
     clock.host.nvme("nvme7n1", "S1")

@@ -13,8 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.api.exporter.prometheus import registry_of, write_textfile
-from iojoule.api.exporter.publication import OTHERS, Publisher
+from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
+from iojoule.meter.groups import NAMED_MAX, OTHERS
 from tests.meter.test_cpu import HostWithRapl
 from tests.meter.test_groups import Bench
 
@@ -24,14 +25,16 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 class Exporter:
     """A host of a test's own, and an exporter that steps when it is told to."""
 
-    def __init__(self, root: Path, groups_max: int = 500, bench: Bench | None = None) -> None:
+    def __init__(self, root: Path, groups_max: int = NAMED_MAX, bench: Bench | None = None) -> None:
         self.bench = Bench(root) if bench is None else bench
         self.bench.group("a")
         host = self.bench.host
         self.live = LiveMeter(
-            MeterOptions(proc=host.proc, sysfs=host.sysfs, cgroups=self.bench.groups)
+            MeterOptions(
+                proc=host.proc, sysfs=host.sysfs, cgroups=self.bench.groups, named_max=groups_max
+            )
         )
-        self.publisher = Publisher(self.live, groups_max)
+        self.publisher = Publisher(self.live)
         self.registry: CollectorRegistry = registry_of(self.publisher)
 
     def step(self) -> Series:
