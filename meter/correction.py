@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from iojoule.meter.estimate import WORKLOAD_SHARE
 from iojoule.model.evaluate.bands import Floats
 
 FACTOR_SD = {
@@ -61,9 +62,6 @@ WORKLOAD_SECONDS = 30.0
 
 WORKLOAD_CHANGE = 0.2
 """Change of the parts, as a share of the larger watts, that makes it another one (assumption)."""
-
-WORKLOAD_SHARE = 0.1
-"""What a fitted profile is wrong by in a workload, as a share of the watts, sd; an assumption."""
 
 WORKLOADS_BEFORE = 2.0
 """As many workloads as the first guess of that counts for."""

@@ -73,6 +73,9 @@ BESIDE_READS = 0.25
 leave it no rest; an assumption."""
 LEAST_WATTS = 1e-3
 """Of work on the drive's own behalf, so that it ends."""
+WORKLOAD_SHARE = 0.1
+"""What a fitted profile is wrong by in a workload, as a share of the watts, sd: where its data lie
+is not to be seen. An assumption; an instrument teaches it (`Correction`)."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -131,6 +134,7 @@ class Estimate:
             own behalf. The five add up to the drive's mean power.
         sd: Standard deviation of the mean power, W. It is mostly that of the profile, so it is the
             same in one interval and the next.
+        profile_sd: The same without what no profile knows of a workload (`WORKLOAD_SHARE`).
         joules: What one read command, read byte, write command and written byte takes beside
             keeping the drive awake, shape (n, 4).
         load: How far one of each keeps it awake, shape (n, 4): requests that come at random leave
@@ -144,6 +148,7 @@ class Estimate:
     write: Floats
     background: Floats
     sd: Floats
+    profile_sd: Floats
     joules: Floats
     load: Floats
     core_seconds: Floats
@@ -151,7 +156,7 @@ class Estimate:
     @classmethod
     def nothing(cls, drives: int) -> Estimate:
         """All zero."""
-        return cls(*np.zeros((6, drives)), *np.zeros((3, drives, 4)))
+        return cls(*np.zeros((7, drives)), *np.zeros((3, drives, 4)))
 
     def put(self, rows: Any, estimate: Estimate) -> None:
         """Set those of some drives."""
@@ -266,7 +271,9 @@ class DriveModel:
         states.quiet_seconds[:] = states.quiet_seconds + step
         states.rest_seconds[:] = after + left
         sd = np.hypot(np.hypot(idle_sd, background_sd), self.power.session_sd_watts)
-        return replace(Estimate.nothing(rows), idle=idle, background=background, sd=sd)
+        return replace(
+            Estimate.nothing(rows), idle=idle, background=background, sd=sd, profile_sd=sd
+        )
 
     def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
         """Background watts over a step with so much time for it, and their sd; folds the cache."""
@@ -325,13 +332,15 @@ class DriveModel:
         states.quiet_seconds[:] = states.rest_seconds[:] = np.minimum(quiet, 1.0 / rate)
         room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
         kept = np.minimum(1.0, room / np.where(work > 0, work, 1.0))
+        profile_sd = np.sqrt(serving.sd**2 + apart**2 + later_sd**2)
         return Estimate(
             idle=serving.idle,
             awake=np.maximum(room - work, 0.0),
             read=kept * serving.read,
             write=kept * serving.write,
             background=kept * serving.background + later,
-            sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
+            sd=np.hypot(profile_sd, WORKLOAD_SHARE * (serving.watts + later)),
+            profile_sd=profile_sd,
             joules=serving.joules,
             load=self._load(amounts, serving.alone_seconds),
             core_seconds=serving.core_seconds,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.meter.correction import WORKLOAD_SHARE, Correction, Observed
+from iojoule.meter.correction import Correction, Observed
 from iojoule.meter.counters import Intervals, Snapshot, difference
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.estimate import DriveModel, Estimate, States
@@ -189,10 +189,7 @@ class _Drawn:
         self._estimate, self._uses = estimate, _uses(intervals)
         self.served = intervals.commands > 0
         self.parts = np.column_stack([getattr(estimate, name) for name in PARTS])
-        self.watts = self.parts.sum(axis=1)
-        # where its data lie is not to be seen, which a correction learns
-        unlearnt = np.hypot(estimate.sd, WORKLOAD_SHARE * self.watts)
-        self.sd = np.where(self.served, unlearnt, estimate.sd)
+        self.watts, self.sd = self.parts.sum(axis=1), estimate.sd.copy()
 
     def correct(
         self, row: int, correction: Correction, measured: tuple[float, float] | None
@@ -203,7 +200,7 @@ class _Drawn:
         correction.follow(observed, self._seconds)
         drifted = False
         if measured is not None:
-            drifted = correction.learn(*measured, observed, float(self._estimate.sd[row]))
+            drifted = correction.learn(*measured, observed, float(self._estimate.profile_sd[row]))
             watts, sd = max(measured[0], 0.0), measured[1]
         else:
             better = correction.corrected(observed)

@@ -74,7 +74,8 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
         until = time.monotonic() + 60
         while True:
             try:
-                if made.ask('up{job="iojoule"} == 1'):
+                ready = httpx.get(f"{made.prometheus}/-/ready").is_success
+                if ready and made.ask('up{job="iojoule"} == 1'):
                     break
             except httpx.TransportError:
                 pass
