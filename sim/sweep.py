@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import SECTOR_BYTES, DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
-from iojoule.sim.errors import ConfigError, TraceError
+from iojoule.sim.errors import ConfigError, LimitError, ModelError, TraceError
 from iojoule.sim.formats.building import Places, build, did_you_mean, place_in, refusal
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.workers import Pool
@@ -249,6 +249,15 @@ def _run(shared: tuple[Engine, RunOptions, TraceFiles], job: Job) -> ScenarioRes
         raise ConfigError(
             f"{place}: {error.message}" if place else error.message, field=error.field
         ) from error
+    except (LimitError, ModelError) as error:
+        if varied := job.labels.get("varied"):
+            error.message = f"{_said(varied)}: {error.message}"
+            error.args = (error.message,)
+        raise
+
+
+def _said(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
 @dataclass(frozen=True)
@@ -329,8 +338,7 @@ def with_values(
             if index >= len(flows):
                 raise refusal("unknown_key", name, f"there are {len(flows)} flows; count from 0")
             put_field(flows[index], scenario.flows[index], of_flows[2], name, value)
-    said = ", ".join(f"{name} = {value}" for name, value in values.items())
-    places = {"": said}
+    places = {"": _said(values)}
     made = build(DeviceConfig, drive, places)
     return made, build(Scenario, {"flows": flows}, places)
 

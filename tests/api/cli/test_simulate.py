@@ -122,6 +122,12 @@ def test_a_sweep_says_what_each_run_was(simulate) -> None:
     assert "flows.queue_depth = 8" in deep
 
 
+def test_the_run_of_a_sweep_that_goes_past_a_limit_is_named(simulate) -> None:
+    done = simulate("--vary", "channels=1,2", "--max-events", "10", "--jobs", "1")
+    assert done.code == 11
+    assert "channels = 1" in done.err
+
+
 def test_the_points_of_a_sweep_are_those_of_its_runs(simulate, tmp_path: Path) -> None:
     points = tmp_path / "points.csv"
     done = simulate("--vary", "channels=1,2", "--plot", str(points))
