@@ -6,19 +6,16 @@ and `idle` add up to what the meter has counted for it since the groups were fir
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.meter.attribution import (
     Attributor,
     Count,
     DriveIntervals,
     IdlePolicy,
-    Ints,
     Part,
     RestPolicy,
     Shares,
@@ -26,220 +23,17 @@ from iojoule.meter.attribution import (
 from iojoule.meter.cgroups import GroupReader, Hierarchy
 from iojoule.meter.counters import Intervals
 from iojoule.meter.drives import MeteredDrive
+from iojoule.meter.group_sums import (
+    ENDED_GROUPS,
+    IDLE,
+    NAMED_MAX,
+    PART_OF,
+    UNATTRIBUTED,
+    GroupReadings,
+    Sums,
+)
 from iojoule.meter.processes import QUALITY, ProcessSplitter
 from iojoule.meter.readings import PARTS, Readings
-from iojoule.model.evaluate.bands import Floats
-
-UNATTRIBUTED = "unattributed"
-ENDED_GROUPS = "ended"
-IDLE = "idle"
-OTHERS = "other"
-"""Groups beyond the most that have a counter of their own."""
-
-NAMED_MAX = 500
-"""So many have one unless asked otherwise."""
-
-_NO_GROUPS = frozenset({IDLE, UNATTRIBUTED, ENDED_GROUPS})
-
-_PART_OF = {
-    "idle": Part.IDLE,
-    "awake": Part.AWAKE,
-    "read": Part.READ,
-    "write": Part.WRITE,
-    "background": Part.BACKGROUND,
-}
-
-
-@dataclass(frozen=True)
-class GroupReading:
-    """What one group has drawn from one drive.
-
-    Attributes:
-        drive: Kernel name.
-        group: Path of the control group, or name and PID of the process; `unattributed`, `ended`
-            or `idle` for what none of them pays.
-        watts: Mean power in the last interval.
-        part_watts: By the parts of a drive's power; they add up to `watts`.
-        joules: Since the groups were first looked at.
-        part_joules: By the parts of a drive's energy; they add up to `joules`.
-        inherited_joules: Of `ended`, what the groups had drawn by their end: no power of now.
-        cpu_joules: What the host's packages drew for it beside the drive's; 0 where that is not
-            known.
-        inherited_cpu_joules: Of that, likewise.
-        quality: What the shares rest on: `io.stat` or `blkio` of control groups; `estimate` from
-            /proc/PID/io, which names no drive and counts writes before they reach one.
-    """
-
-    drive: str
-    group: str
-    watts: float
-    part_watts: dict[str, float]
-    joules: float
-    part_joules: dict[str, float]
-    inherited_joules: float
-    cpu_joules: float
-    inherited_cpu_joules: float
-    quality: str
-
-
-@dataclass(frozen=True)
-class GroupJoules:
-    """A counter of one group on one drive.
-
-    Attributes:
-        drive: Kernel name.
-        group: As in `GroupReading`; `other` for all that have no counter of their own.
-        joules: Since the groups were first looked at, without those inherited; never falls.
-        cpu_joules: What the host's packages drew for it, likewise.
-        quality: As in `GroupReading`.
-    """
-
-    drive: str
-    group: str
-    joules: float
-    cpu_joules: float
-    quality: str
-
-
-@dataclass(frozen=True, eq=False)
-class GroupReadings(Iterable[GroupReading]):
-    """What all groups have drawn up to one moment, in columns; iterated, by drive and group.
-
-    Attributes:
-        quality: What the shares rest on.
-        pairs: K keys of drives and groups.
-        names: Kernel names of the drives, by their key.
-        joules: Shape (K, 7), columns `Part`; likewise `watts` and `inherited`.
-        named: Shape (K,); whether the pair has a counter of its own.
-        left: Joules, and those of the CPU, of ended groups that had none, by the key of the drive.
-    """
-
-    quality: str
-    pairs: tuple[tuple[str, Hashable], ...]
-    names: Mapping[str, str]
-    joules: Floats
-    watts: Floats
-    inherited: Floats
-    named: NDArray[np.bool_]
-    left: Mapping[str, Floats]
-
-    def __iter__(self) -> Iterator[GroupReading]:
-        columns = (self.joules.tolist(), self.watts.tolist(), self.inherited.tolist())
-        for (drive, group), joules, watts, inherited in zip(self.pairs, *columns, strict=True):
-            yield GroupReading(
-                drive=self.names.get(drive, drive),
-                group=str(group),
-                watts=sum(watts[: Part.CPU]),
-                part_watts={name: watts[part] for name, part in _PART_OF.items()},
-                joules=sum(joules[: Part.CPU]),
-                part_joules={name: joules[part] for name, part in _PART_OF.items()},
-                inherited_joules=sum(inherited[: Part.CPU]),
-                cpu_joules=joules[Part.CPU],
-                inherited_cpu_joules=inherited[Part.CPU],
-                quality=self.quality,
-            )
-
-    def counters(self) -> Iterator[GroupJoules]:
-        """Those with a counter of their own, and the others of each drive as one."""
-        own = _of_drive_and_cpu(self.joules - self.inherited)
-        others = {drive: joules.copy() for drive, joules in self.left.items()}
-        for row in np.flatnonzero(~self.named).tolist():
-            drive = self.pairs[row][0]
-            others[drive] = others.get(drive, 0.0) + own[row]
-        for row in np.flatnonzero(self.named).tolist():
-            drive, group = self.pairs[row]
-            yield self._counter(drive, str(group), own[row])
-        for drive, joules in others.items():
-            yield self._counter(drive, OTHERS, joules)
-
-    def _counter(self, drive: str, group: str, joules: Floats) -> GroupJoules:
-        name = self.names.get(drive, drive)
-        return GroupJoules(name, group, float(joules[0]), float(joules[1]), self.quality)
-
-
-def _of_drive_and_cpu(joules: Floats) -> Floats:
-    """From columns `Part`, shape (..., 7), the drive's joules and the CPU's, shape (..., 2)."""
-    return np.stack([joules[..., : Part.CPU].sum(axis=-1), joules[..., Part.CPU]], axis=-1)
-
-
-class Sums:
-    """Joules by drive and group; they only grow, and nothing is lost when a group ends.
-
-    Args:
-        quality: What they rest on.
-        named_max: So many groups on a drive have a counter of their own, those that come first; it
-            is kept until they end.
-    """
-
-    def __init__(self, quality: str, named_max: int) -> None:
-        self.quality = quality
-        self._named_left = named_max
-        self._rows: dict[tuple[str, Hashable], int] = {}
-        self._pairs: tuple[tuple[str, Hashable], ...] | None = None  # None: they have changed
-        self._free: list[int] = []
-        self._joules, self._watts, self._inherited = np.zeros((3, 0, len(Part)))
-        self._named = np.zeros(0, dtype=bool)
-        self._left: dict[str, Floats] = {}
-
-    def row(self, key: tuple[str, Hashable]) -> int:
-        """Number of a drive and a group, which it keeps until the group ends."""
-        row = self._rows.get(key)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._rows)
-            self._rows[key], self._pairs = row, None
-            if row >= len(self._joules):
-                more = np.zeros((max(len(self._joules), 16), len(Part)))
-                self._joules = np.concatenate([self._joules, more])
-                self._watts = np.concatenate([self._watts, more])
-                self._inherited = np.concatenate([self._inherited, more])
-                self._named = np.concatenate([self._named, np.zeros(len(more), dtype=bool)])
-            counts = key[1] not in _NO_GROUPS
-            self._named[row] = not counts or self._named_left > 0
-            self._named_left -= int(counts and self._named[row])
-        return row
-
-    def begin_interval(self) -> None:
-        """Nothing is drawn yet in the interval that begins."""
-        self._watts[:] = 0.0
-
-    def add(self, rows: Ints | list[int], joules: Floats, seconds: Floats | float) -> None:
-        """What groups drew from drives in the interval.
-
-        Args:
-            rows: Of K drives and groups (`row`), each once.
-            joules: Shape (K, 7), columns `Part`.
-            seconds: Length of the interval, shape (K,).
-        """
-        self._joules[rows] += joules
-        self._watts[rows] += joules / np.broadcast_to(seconds, len(rows))[:, None]
-
-    def end(self, groups: Collection[Hashable]) -> None:
-        """What ended groups have drawn goes on as one sum, so that their number is bounded."""
-        if not groups:
-            return
-        for key in [key for key in self._rows if key[1] in groups]:
-            heir = self.row((key[0], ENDED_GROUPS))
-            row = self._rows.pop(key)
-            if self._named[row]:
-                self._named_left += 1
-            else:
-                left = self._left.get(key[0], np.zeros(2))
-                self._left[key[0]] = left + _of_drive_and_cpu(self._joules[row])
-            self._joules[heir] += self._joules[row]
-            self._inherited[heir] += self._joules[row]
-            self._joules[row] = self._watts[row] = 0.0
-            self._free.append(row)
-            self._pairs = None
-
-    def readings(self, names: Mapping[str, str]) -> GroupReadings:
-        """All of them as they are now; `names` are the kernel's, by drive."""
-        if self._pairs is None:
-            self._pairs = tuple(self._rows)
-        rows = np.fromiter(self._rows.values(), dtype=np.intp, count=len(self._rows))
-        columns = (self._joules[rows], self._watts[rows], self._inherited[rows])
-        return GroupReadings(
-            self.quality, self._pairs, names, *columns, self._named[rows], dict(self._left)
-        )
 
 
 class GroupMeter:
@@ -441,7 +235,7 @@ def drive_intervals(
     load[:, : Count.FLUSHES] = readings.command_load[known]
     cores[:, : Count.FLUSHES] = readings.command_core_seconds[known]
     seconds = readings.seconds[known]
-    joules[:, [_PART_OF[name] for name in PARTS]] = readings.part_watts[known]
+    joules[:, [PART_OF[name] for name in PARTS]] = readings.part_watts[known]
     joules *= seconds[:, None]
     joules[:, Part.CPU] = [cpu.get(key, 0.0) for key in drives]
     for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):

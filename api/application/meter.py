@@ -19,7 +19,8 @@ from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
 from iojoule.meter.counters import PROC, BlockCounters, Intervals
 from iojoule.meter.cpu import CpuMeter, CpuReading
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
-from iojoule.meter.groups import NAMED_MAX, GroupMeter, GroupReading, ProcessMeter
+from iojoule.meter.group_sums import NAMED_MAX, GroupReading
+from iojoule.meter.groups import GroupMeter, ProcessMeter
 from iojoule.meter.idle_settings import block_device
 from iojoule.meter.instrument import Instrument
 from iojoule.meter.meter import Meter

@@ -28,7 +28,7 @@ from iojoule.api.exporter import opentelemetry
 from iojoule.api.exporter.prometheus import registry_of, write_textfile
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
-from iojoule.meter.groups import NAMED_MAX
+from iojoule.meter.group_sums import NAMED_MAX
 
 PORT = 10900
 """Outside of the range that Prometheus' list of exporters has given away."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from iojoule.meter.groups import GroupReading
+    from iojoule.meter.group_sums import GroupReading
 
 DrivesOption = Annotated[
     list[str] | None,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from iojoule.meter.groups import GroupReading
+    from iojoule.meter.group_sums import GroupReading
     from iojoule.meter.readings import Reading
 
 BAR = 12

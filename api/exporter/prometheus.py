@@ -21,7 +21,7 @@ from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
 from iojoule.meter.cgroup_names import names_of
 from iojoule.meter.cpu import CpuReading
-from iojoule.meter.groups import GroupReadings
+from iojoule.meter.group_sums import GroupReadings
 from iojoule.meter.readings import Reading
 
 _INFO = ("device", "serial", "wwid", "model", "firmware", "profile", "source")

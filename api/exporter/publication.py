@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from iojoule.api.application.meter import LiveMeter
 from iojoule.meter.cpu import CpuReading
-from iojoule.meter.groups import GroupReadings
+from iojoule.meter.group_sums import GroupReadings
 from iojoule.meter.readings import Readings
 
 

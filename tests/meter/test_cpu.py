@@ -10,7 +10,7 @@ import pytest
 
 from iojoule.measure.errors import SensorError
 from iojoule.meter.cpu import CpuMeter
-from iojoule.meter.groups import GroupReading
+from iojoule.meter.group_sums import GroupReading
 from tests.meter.test_groups import Bench
 
 TICKS = os.sysconf("SC_CLK_TCK")

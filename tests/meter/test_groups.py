@@ -9,7 +9,8 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.measure.errors import HostStateError
 from iojoule.meter.cgroups import find_hierarchy
-from iojoule.meter.groups import NAMED_MAX, OTHERS, GroupMeter, GroupReading, ProcessMeter
+from iojoule.meter.group_sums import NAMED_MAX, OTHERS, GroupReading
+from iojoule.meter.groups import GroupMeter, ProcessMeter
 from iojoule.meter.meter import Meter
 from iojoule.meter.readings import Basis, Reading
 from tests.meter.hosts import Clock, Host

@@ -15,7 +15,7 @@ from iojoule.api.application.meter import LiveMeter, MeterOptions
 from iojoule.api.exporter.prometheus import registry_of, write_textfile
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
-from iojoule.meter.groups import NAMED_MAX, OTHERS
+from iojoule.meter.group_sums import NAMED_MAX, OTHERS
 from tests.meter.test_cpu import HostWithRapl
 from tests.meter.test_groups import Bench
 
