@@ -91,7 +91,8 @@ class GroupMeter:
         if metered.drives:
             by_drive = tuple(self._names[key] for key in metered.drives)
             self._add(metered, self._attributor.step(metered, submitted.submitted(by_drive)))
-        self._rows[self._attributor.end(submitted.ended)] = -1
+        freed = [row for row in self._attributor.end(submitted.ended) if row < len(self._rows)]
+        self._rows[freed] = -1
         self._sums.end(set(submitted.ended))
 
     def readings(self) -> GroupReadings:

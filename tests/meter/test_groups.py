@@ -140,6 +140,22 @@ def test_counters_add_up_when_no_group_has_its_own(tmp_path: Path) -> None:
     assert counters[OTHERS] > 0
 
 
+def test_a_group_that_ends_before_the_drive_did_anything_for_it(bench: Bench) -> None:
+    bench.group("a")
+    bench.begin()
+    for turn in range(16):
+        bench.group("a", reads=100)
+        if turn == 2:
+            (bench.groups / "b").mkdir()
+            (bench.groups / "b" / "io.stat").write_text("259:0 rbytes=0 wbytes=8192 rios=0 wios=2")
+        reading = bench.step()
+        if turn == 3:
+            shutil.rmtree(bench.groups / "b")
+        sums = bench.sums()
+        assert sum(one.joules for one in sums.values()) == pytest.approx(reading.joules, rel=1e-12)
+    assert "/b" not in sums
+
+
 def test_what_was_told_stays_what_it_was(bench: Bench) -> None:
     bench.group("a")
     bench.begin()
