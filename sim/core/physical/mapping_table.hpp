@@ -30,7 +30,7 @@ class MappingTable {
       : forward_(logical_units), mapping_pages_(mapping_pages), reverse_(physical_units), held_(slots) {}
 
   // `none` where the unit was never written or has been trimmed.
-  std::uint32_t find(std::uint32_t unit) const { return place_of(forward_[unit]) - 1; }
+  std::uint32_t find(std::uint32_t unit) const { return place_of(entry_of(unit)) - 1; }
   std::uint32_t find_mapping_page(std::uint32_t page) const { return mapping_pages_[page] - 1; }
   std::uint32_t find_content(std::uint32_t content) const {
     return Content::is_mapping_page(content) ? find_mapping_page(Content::mapping_page(content))
@@ -39,11 +39,12 @@ class MappingTable {
 
   // The slot of the drive's memory that holds the unit, or none.
   std::uint32_t slot(std::uint32_t unit) const {
-    const std::uint32_t entry = forward_[unit];
+    const std::uint32_t entry = entry_of(unit);
     return (entry & held_bit) != 0 ? entry & ~held_bit : none;
   }
   // A unit in no slot is in this one; it leaves it.
   void hold(std::uint32_t unit, std::uint32_t slot) {
+    empty_ = false;
     held_[slot] = forward_[unit];
     forward_[unit] = held_bit | slot;
   }
@@ -53,6 +54,7 @@ class MappingTable {
   // them changes.
   [[gnu::always_inline]] void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit], 1); }
   void prefetch_contents(std::uint32_t first, std::uint32_t last) const {
+    if (empty_) return;
     std::uint32_t before = 0;
     for (std::uint32_t unit = first; unit <= last; ++unit) {
       const std::uint32_t entry = forward_[unit];
@@ -68,6 +70,7 @@ class MappingTable {
 
   // Sets both directions; the content must not be anywhere else.
   void put(std::uint32_t content, std::uint32_t physical_unit) {
+    empty_ = false;
     entry(content) = physical_unit + 1;
     reverse_[physical_unit] = content;
   }
@@ -94,6 +97,9 @@ class MappingTable {
  private:
   static constexpr std::uint32_t held_bit = 1U << 31;  // no place has it: see units_limit in layout.cpp
 
+  // Reads of a drive that was never written leave the table alone, whose pages would each be touched
+  // for the first time.
+  std::uint32_t entry_of(std::uint32_t unit) const { return empty_ ? 0 : forward_[unit]; }
   std::uint32_t place_of(std::uint32_t entry) const {
     return (entry & held_bit) != 0 ? held_[entry & ~held_bit] : entry;
   }
@@ -104,6 +110,7 @@ class MappingTable {
   }
 
   LazyArray<std::uint32_t> forward_, mapping_pages_, reverse_;
+  bool empty_ = true;                // no unit has an entry yet
   std::vector<std::uint32_t> held_;  // by slot: where its unit lies in flash, as in forward_
 };
 
