@@ -38,16 +38,17 @@ lab-demo: setup ## measure, fit and recommend on a virtual drive, end to end (ne
 test: setup ## linters, types, import layers and all tests but the slow ones
 	@scripts/check.sh
 
-# What waits for virtual disks runs alone, for it judges time only where nobody else computes; the
-# rest computes, two files at a time, beginning with what takes longest.
-WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py \
-	tests/end_to_end/test_power_limit_lab.py tests/measure
+# What measures on virtual disks hardly computes: three files at a time, and nobody else beside them.
+# The demo judges time as closely as nothing else; the two that start with it compute least of all.
+LABS := lab_demo idle_lab observe_lab acting faults power_limit_lab fleet_replay_lab govern_lab
+WAITING := $(LABS:%=tests/end_to_end/test_%.py) tests/measure
+# The rest computes, beginning with what takes longest.
 FIRST := tests/sim
 THEN := $(filter-out $(FIRST) $(WAITING),$(patsubst %/.,%,$(wildcard tests/*/.))) $(wildcard tests/test_*.py)
+SLOW := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "slow and not soak"
 test-slow: setup ## the tests that compute for long, run whole programs or a browser
-	$(BIN)/python -m pytest -m "slow and not soak" $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(WAITING:%=--ignore=%) \
-		$(FIRST) $(THEN) || [ $$? -eq 5 ]
+	$(SLOW) $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
+	$(SLOW) $(WAITING:%=--ignore=%) $(FIRST) $(THEN) || [ $$? -eq 5 ]
 
 test-long: setup ## every test that takes minutes, those of test-lab and fuzz-api too (some hours)
 	$(BIN)/python -m pytest -m soak

@@ -12,7 +12,7 @@ say() { printf '%s\n' "$*" >&2; }
 kind=${1:-core}
 case $kind in
 core) build=build/core options=-DIOJOULE_INPLACE=ON ;;
-sanitize) build=build/core-sanitize options="-DIOJOULE_SANITIZE=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_COMPILE_WARNING_AS_ERROR=ON" ;;
+sanitize) build=build/core-sanitize options="-DIOJOULE_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_COMPILE_WARNING_AS_ERROR=ON" ;;
 fuzz) build=build/core-fuzz options="-DIOJOULE_FUZZ=ON -DCMAKE_CXX_COMPILER=${CXX:-clang++}" ;;
 *)
     say "build_core.sh: core, sanitize or fuzz, not $kind"

@@ -144,7 +144,7 @@ def test_it_is_set_proven_and_taken_back(bed: Bed) -> None:
     (bed.folder / "reads.toml").write_text(READS)
     code, said = bed.run(
         "verify", *words, "--workload", str(bed.folder / "reads.toml"), "--pairs", "8",
-        "--seconds", "3", "--ramp-seconds", "1", "--out", str(bed.folder / "verify"),
+        "--seconds", "2", "--ramp-seconds", "0.5", "--out", str(bed.folder / "verify"),
     )  # fmt: skip
     sys.stdout.write(said)
     assert code == 0, said

@@ -19,7 +19,7 @@ CALIBRATION = {
     "drive": DEVICE,
     "parameters": ["page_read_ns", "command_latency_ns", "command_occupancy_ns"],
     "rounds": 4,
-    "designs": 200,
+    "designs": 100,
     "tables": False,
 }
 # Kept from the beginning, for a fast machine is done before anybody could look.

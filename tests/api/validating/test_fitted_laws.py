@@ -14,7 +14,6 @@ from iojoule.api.validating.truth import WORKS, Grid, tables
 from iojoule.recommender.validation.laws import Subject, judge_all
 
 GRID = Grid((4096, 16384, 65536), (1, 4, 16, 64), (1, 4), ("interrupt", "polled"), (0, 1, 2))
-DRAWS = 12
 
 
 @pytest.fixture(
@@ -33,6 +32,7 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.slow
-def test_the_laws_hold(subject: Subject) -> None:
-    for found in judge_all(subject, draws=DRAWS, seed=9):
+@pytest.mark.parametrize("draws", [4, pytest.param(12, marks=pytest.mark.soak)])
+def test_the_laws_hold(subject: Subject, draws: int) -> None:
+    for found in judge_all(subject, draws=draws, seed=9):
         assert found.obeyed, found.worst

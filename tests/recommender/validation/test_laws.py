@@ -175,7 +175,7 @@ def draws_of(number: int, most: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", NUMBERS)
 def test_the_shipped_profile_obeys_more_draws(number: int) -> None:
-    draws = draws_of(number, 25)
+    draws = draws_of(number, 10)
     found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=draws, seed=1)
     assert found.obeyed, found.worst
 
@@ -184,7 +184,7 @@ def test_the_shipped_profile_obeys_more_draws(number: int) -> None:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_other_drives_obey(number: int) -> None:
     for device in OTHERS:
-        found = judge(shipped(device), BY_NUMBER[number], draws=draws_of(number, 5), seed=2)
+        found = judge(shipped(device), BY_NUMBER[number], draws=draws_of(number, 3), seed=2)
         assert found.obeyed, (device, found.worst)
 
 
