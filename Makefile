@@ -39,7 +39,7 @@ test: setup ## linters, types, import layers and all tests but the slow ones
 	@scripts/check.sh
 
 # What measures on virtual disks hardly computes: three files at a time, and nobody else beside them.
-# The demo judges time as closely as nothing else; the two that start with it compute least of all.
+# The demo judges time most closely; the two that start beside it compute least.
 LABS := lab_demo idle_lab observe_lab acting faults power_limit_lab fleet_replay_lab govern_lab
 WAITING := $(LABS:%=tests/end_to_end/test_%.py) tests/measure
 # The rest computes, beginning with what takes longest.
