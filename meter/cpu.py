@@ -148,9 +148,8 @@ class CpuMeter:
 
 def _cores(intervals: Intervals, readings: Readings) -> dict[str, float]:
     """Core seconds that the commands of each drive took, by its key."""
-    place = {drive.key: row for row, drive in enumerate(readings.drive)}
-    keys = [drive.key for drive in intervals.drives]
-    each = readings.command_core_seconds[[place[key] for key in keys]]
+    each = readings.command_core_seconds[readings.rows(intervals.drives)]
+    keys = (drive.key for drive in intervals.drives)
     return dict(zip(keys, (each * intervals.counts).sum(axis=1).tolist(), strict=True))
 
 

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -83,8 +83,17 @@ QUIET_MAX_SECONDS = 1e6
 _DEVICE = frozenset({"device_power_watts"})
 
 
+class _Columns:
+    """Arrays with a row for each drive."""
+
+    def put(self, rows: Any, own: Self) -> None:
+        """Set the rows of some drives."""
+        for column, values in zip(vars(self).values(), vars(own).values(), strict=True):
+            column[rows] = values
+
+
 @dataclass
-class States:
+class States(_Columns):
     """What is carried from interval to interval; arrays have shape (n,).
 
     Attributes:
@@ -112,11 +121,6 @@ class States:
         """Those of some drives."""
         return States(*(np.array(part[rows]) for part in vars(self).values()))
 
-    def put(self, rows: Any, states: States) -> None:
-        """Keep those of some drives."""
-        for part, own in zip(vars(self).values(), vars(states).values(), strict=True):
-            part[rows] = own
-
     def and_fresh(self, drives: int) -> States:
         """These, and those of more drives that have rested long and owe nothing."""
         both = zip(vars(self).values(), vars(States.fresh(drives)).values(), strict=True)
@@ -124,7 +128,7 @@ class States:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(_Columns):
     """Watts of n drives in one interval; arrays have shape (n,) where no other is stated.
 
     Attributes:
@@ -157,11 +161,6 @@ class Estimate:
     def nothing(cls, drives: int) -> Estimate:
         """All zero."""
         return cls(*np.zeros((7, drives)), *np.zeros((3, drives, 4)))
-
-    def put(self, rows: Any, estimate: Estimate) -> None:
-        """Set those of some drives."""
-        for part, own in zip(vars(self).values(), vars(estimate).values(), strict=True):
-            part[rows] = own
 
     @property
     def watts(self) -> Floats:

@@ -149,8 +149,8 @@ class Sums:
 
     Args:
         quality: What they rest on.
-        named_max: So many groups on a drive have a counter of their own, those that come first; it
-            is kept until they end.
+        named_max: So many pairs of drive and group have a counter of their own, those that come
+            first; it is kept until the group ends.
     """
 
     def __init__(self, quality: str, named_max: int) -> None:

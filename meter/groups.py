@@ -64,7 +64,6 @@ class GroupMeter:
         self._names: dict[str, str] = {}
         self._sums = Sums("io.stat" if hierarchy.recursive else "blkio", named_max)
         self._rows = np.empty(0, dtype=np.intp)  # of the sums, by pair of the attribution; or -1
-        self._fixed: dict[str, tuple[tuple[str, ...], list[int]]] = {}
 
     def close(self) -> None:
         """Close the files of all groups."""
@@ -118,7 +117,7 @@ class GroupMeter:
 
     def _add(self, intervals: DriveIntervals, shares: Shares) -> None:
         drives = intervals.drives
-        missing = max(shares.rows, default=-1) + 1 - len(self._rows)
+        missing = int(shares.rows.max(initial=-1)) + 1 - len(self._rows)
         self._rows = np.append(self._rows, np.full(max(missing, 0), -1, dtype=np.intp))
         rows = self._rows[shares.rows]
         for new in np.flatnonzero(rows < 0):
@@ -132,11 +131,8 @@ class GroupMeter:
             (ENDED_GROUPS, shares.ended),
             (IDLE, idle),
         ):
-            known = self._fixed.get(name)
-            if known is None or known[0] != drives:
-                known = drives, [self._sums.row((drive, name)) for drive in drives]
-                self._fixed[name] = known
-            self._sums.add(known[1], joules, intervals.seconds)
+            own = [self._sums.row((drive, name)) for drive in drives]
+            self._sums.add(own, joules, intervals.seconds)
 
 
 class ProcessMeter:
@@ -218,16 +214,9 @@ def drive_intervals(
     intervals: Intervals, readings: Readings, cpu: Mapping[str, float]
 ) -> DriveIntervals:
     """What the attribution needs of the drives that have an interval."""
-    place = {drive.key: row for row, drive in enumerate(intervals.drives)}
-    known = [
-        row
-        for row, (drive, seconds) in enumerate(
-            zip(readings.drive, readings.seconds.tolist(), strict=True)
-        )
-        if seconds > 0 and drive.key in place
-    ]
-    drives = tuple(readings.drive[row].key for row in known)
-    at = [place[key] for key in drives]
+    drives = intervals.drives if intervals.seconds > 0 else ()
+    known, at = readings.rows(drives), np.arange(len(drives))
+    keys = tuple(drive.key for drive in drives)
     counts, weights, load, cores = np.zeros((4, len(known), len(Count)))
     joules = np.zeros((len(known), len(Part)))
     counts[:, : Count.FLUSHES] = intervals.counts[at]
@@ -238,13 +227,13 @@ def drive_intervals(
     seconds = readings.seconds[known]
     joules[:, [PART_OF[name] for name in PARTS]] = readings.part_watts[known]
     joules *= seconds[:, None]
-    joules[:, Part.CPU] = [cpu.get(key, 0.0) for key in drives]
+    joules[:, Part.CPU] = [cpu.get(key, 0.0) for key in keys]
     for columns in (slice(Count.READS, Count.WRITES), slice(Count.WRITES, Count.FLUSHES)):
         # a law in which commands and bytes cost nothing: by their number
         free = (weights * counts)[:, columns].sum(axis=1) <= 0
         weights[free, columns.start] = 1.0
     return DriveIntervals(
-        drives=drives,
+        drives=keys,
         seconds=seconds,
         joules=joules,
         counts=counts,

@@ -112,9 +112,7 @@ class Meter:
         readings: Readings,
     ) -> None:
         """Estimate the drives that have an interval, and add what they drew."""
-        place = {account.drive.key: number for number, account in enumerate(accounts)}
-        drives = intervals.drives if intervals.seconds > 0 else ()
-        at = np.array([place[drive.key] for drive in drives], dtype=np.intp)
+        at = readings.rows(intervals.drives if intervals.seconds > 0 else ())
         rows = np.array([account.row for account in accounts], dtype=np.intp)
         away = np.ones(len(accounts), dtype=bool)
         away[at] = False

@@ -136,6 +136,11 @@ class Readings(Sequence[Reading]):
             command_core_seconds=np.zeros((n, 4)),
         )
 
+    def rows(self, drives: Sequence[MeteredDrive]) -> NDArray[np.intp]:
+        """Where these drives stand, each of which is there."""
+        place = {drive.key: row for row, drive in enumerate(self.drive)}
+        return np.array([place[drive.key] for drive in drives], dtype=np.intp)
+
     def __len__(self) -> int:
         return len(self.drive)
 

@@ -50,7 +50,8 @@ class MeterOptions:
         ask_drives: Whether to ask NVMe drives for their power states and how they sleep: once, and
             for the state again while they serve.
         controllers: Name of a drive and the node of its controller, where the host has no other.
-        named_max: So many groups on a drive have a counter of their own (`GroupReadings.counters`).
+        named_max: So many pairs of group and drive have a counter of their own, of all drives
+            together (`GroupReadings.counters`).
     """
 
     drives: tuple[str, ...] = ()
