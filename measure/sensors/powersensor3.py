@@ -7,6 +7,7 @@ an M.2 slot uses 3.3 V, a card or a U.2 drive 12 V and 3.3 V.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -75,6 +76,14 @@ class Stream:
         self._errors: list[str] = []
         self._first_ns: int | None = None
         self._last_ns: int | None = None
+        self._marks_awaited = 0
+        self._marked = -math.inf
+
+    def mark(self) -> None:
+        """Have the next frame carry the marker."""
+        self._port.write(b"M")
+        self._marks_awaited += 1
+        self._marked = time.monotonic()
 
     def read(self, timeout_seconds: float) -> TimedFrames:
         """What is settled; after `finish`, once, all the rest."""
@@ -92,6 +101,8 @@ class Stream:
     def finish(self) -> None:
         """End the stream and take in its last frames."""
         try:
+            while self._marks_awaited > 0 and time.monotonic() < self._marked + MARK_SECONDS:
+                self._gather(POLL_SECONDS)
             self._port.write(b"T")
             end = time.monotonic() + DRAIN_SECONDS
             while self._gather(4 * POLL_SECONDS) and time.monotonic() < end:
@@ -149,6 +160,7 @@ class Stream:
         # the frame that the decoder holds back may have come with the newest but one
         self._arrivals = self._arrivals[int(indices[-1]) :]
         self._clock.add(frames.stamps_us, arrivals[indices])
+        self._marks_awaited -= int(np.count_nonzero(frames.markers))
         self._levels = np.concatenate([self._levels, frames.levels])
         self._markers = np.concatenate([self._markers, frames.markers])
 
@@ -171,8 +183,9 @@ class Stream:
 REPLY_SECONDS = 1.0
 """The device answers within milliseconds, and resets itself where the host takes 2 s."""
 DRAIN_SECONDS = 0.5
-MARK_SECONDS = 0.002
-"""The firmware hangs for good where `T` arrives before the frame that carries a marker is out."""
+MARK_SECONDS = 0.5
+"""The firmware hangs for good where `T` arrives before the frame that carries a marker is out: so
+long a marker is waited for, which may be among frames that are lost."""
 
 
 @dataclass(frozen=True)
@@ -283,9 +296,8 @@ class PowerSensor3:
     def mark(self) -> None:
         """Set the marker on the next frame; where it is in the series, `Flag.MARKER` says."""
         with self._writing:
-            if self._port is not None:
-                self._port.write(b"M")
-                time.sleep(MARK_SECONDS)
+            if self._port is not None and self._stream is not None:
+                self._stream.mark()
 
     def stop(self) -> Delivery:
         """End the stream and give the port back; `read` then returns what was still held."""

@@ -71,6 +71,24 @@ def test_a_marker_comes_back_once(device: EmulatedPowerSensor3) -> None:
     assert np.count_nonzero(readings.flags & Flag.MARKER) == 1
 
 
+@pytest.mark.parametrize("fault", ["none", "only-garbage", "lost-frames"])
+def test_a_stop_right_after_a_marker_does_not_hang_it(
+    device: EmulatedPowerSensor3, fault: str
+) -> None:
+    sensor = PowerSensor3(str(device.path))
+    for _ in range(5):
+        sensor.start()
+        sensor.read(0.1)
+        match fault:
+            case "only-garbage":
+                device.only_garbage()
+            case "lost-frames":
+                device.drop_frames(1, out_of=1)
+        sensor.mark()
+        sensor.stop()
+        device.heal()
+
+
 AMBIGUOUS_FRAMES = 512
 """The least common multiple of a frame's 50 us and the clock's 1024 us, in frames."""
 
