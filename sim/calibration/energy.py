@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.estimate import CORRELATED
@@ -110,6 +109,8 @@ def fit_energy(
         watts: Measured, shape (n,).
         weights: How many independent measurements each row stands for, at most 1, shape (n,).
     """
+    from scipy.optimize import lsq_linear  # here, because workers start sooner without it
+
     prior = own_energy(device, fields)
     prior_sd = np.maximum(prior, [USUAL_JOULES[name] for name in fields])
     sigma = WATTS_SD * watts / np.sqrt(weights)

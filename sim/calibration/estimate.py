@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import lsq_linear
-from scipy.stats import qmc
 
 from iojoule.model.evaluate.bands import Floats
 
@@ -85,6 +83,8 @@ class Fit:
 
     def step(self, cube: Floats, outputs: Floats, slopes: Floats, reach: float) -> Floats:
         """The best point of the cube within `reach`, if outputs go on along their slopes."""
+        from scipy.optimize import lsq_linear  # here, as in `search`
+
         rows = np.concatenate([self._whitening @ slopes, np.eye(len(cube)) / PRIOR_SD])
         aims = np.concatenate(
             [self._whitening @ (self.target.measured - outputs), (self.start - cube) / PRIOR_SD]
@@ -147,6 +147,8 @@ def search(
     Raises:
         Whatever `simulate` raises; one that returns no usable design at all should.
     """
+    from scipy.stats import qmc  # here, because workers start sooner without it
+
     tried = _Tried(target, simulate, start)
     spread_out = qmc.LatinHypercube(len(start), rng=seed).random(max(designs - 1, 0))
     tried.simulate(np.concatenate([start[None, :], spread_out]))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.schema import COLUMNS, Measurement
@@ -387,6 +386,8 @@ def _linear_law(points: Sequence[Point], courses: Sequence[_Followed]) -> Floats
     used = fitted & np.isfinite(watts)
     if used.sum() < 3:
         return None
+    from scipy.optimize import nnls  # here, because workers start sooner without it
+
     scale = np.maximum(np.abs(x[used]).max(axis=0), 1e-30)
     weight = (weights[used] / watts[used])[:, None]
     found, _ = nnls(x[used] / scale * weight, watts[used] * weight[:, 0])

@@ -8,14 +8,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.estimate import FIRST_DISCREPANCY_SD
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process import GaussianProcessRegressor
 
 LEAST_POINTS = 6
 """With fewer the residual is not learned: its sd is all that is said."""
@@ -61,6 +62,11 @@ def place_of(features: Sequence[float], group: str, groups: Sequence[str]) -> li
 
 def learn(features: Floats, errors: Floats) -> Residual:
     """Learn log(measured / simulated), shape (n,), over features, shape (n, f)."""
+    # here, because workers, which only simulate, start a second sooner without it
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
     known = np.isfinite(errors)
     features, errors = features[known], errors[known]
     size = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.3
@@ -92,7 +98,7 @@ def _left_out_sd(process: GaussianProcessRegressor, features: Floats, errors: Fl
             out = features[:, column] == value
             if out.all():
                 continue
-            kept = GaussianProcessRegressor(process.kernel_, optimizer=None)
+            kept = type(process)(process.kernel_, optimizer=None)
             mean, deviation = kept.fit(features[~out], errors[~out]).predict(
                 features[out], return_std=True
             )

@@ -17,6 +17,8 @@ from iojoule.sim.calibration.observations import Point, Series
 from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.engines.fast import FastEngine
 from iojoule.sim.physical_options import EnergyOptions, HostOptions, InitialState, PowerOptions
 from iojoule.sim.result import Mode, ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario
@@ -157,7 +159,7 @@ def run_flow(
 def run_warm(
     device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Engine, *, brief: bool = False
 ) -> Outcome:
-    """Simulate one flow on a drive.
+    """Simulate one flow on a drive; brief runs of the event engine on the fast one.
 
     Requests are counted from the warm-up until no new ones are made, so that the queues are full;
     a few that run alone are counted over the time until the last was done.
@@ -165,6 +167,8 @@ def run_warm(
     if device.mode is Mode.COMPAT:
         return _outcome(engine.run(device, Scenario(flows=(without_host(flow),))), None)
     step_ns = max(1, flow.stop_ns // POINT_STEPS)
+    if brief and isinstance(engine, EmbeddedEngine):
+        engine = FastEngine()
     result = engine.run(
         point_drive(device, warmup_ns),
         Scenario(flows=(flow,)),

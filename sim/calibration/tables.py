@@ -8,7 +8,7 @@ of SSDs usually err are joined in the cell's sd.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -21,7 +21,8 @@ from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.energy import EnergyFit
 from iojoule.sim.calibration.judge import Judged, group_of
 from iojoule.sim.calibration.observations import Point
-from iojoule.sim.calibration.residual import Residual, place_of
+from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.residual import place_of
 from iojoule.sim.calibration.runs import Outcome, drive_of, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
@@ -37,11 +38,19 @@ LARGEST_BYTES = 1 << 20
 DRAWS = 3
 """Of the posterior, for the spread."""
 
+SATURATED = 0.01
+"""Where a deeper queue is served no faster than that (log), its requests only wait longer, and its
+draws spread like those before."""
+
 STATE_SD = 0.3
 """Log sd for power states below PS0: their caps are declared, and nobody measured points there."""
 
-RUN_SECONDS = 0.01
-"""About what a run of a cell takes."""
+RUN_SECONDS, BYTE_SECONDS = 0.002, 5e-8
+"""About what a run of a cell takes, and what a line takes for each byte of a request and job."""
+
+ALONE_SECONDS, FASTEST_BYTES_PER_SECOND = 80e-6, 3e9
+"""A request alone takes about so long, and a drive moves so much: how long a line's first run is
+simulated. The others go by what the run before them served."""
 
 CAP_BURST_NS = 100_000
 """A capped drive spends its allowance within the few milliseconds that a cell is simulated."""
@@ -94,105 +103,103 @@ def make_tables(
         pool: Where cells are simulated.
         watch: Told of cells done and of their number.
     """
-    return [
-        _Table(timing, judged, paths, operation, pattern, engine).made(pool, watch)
-        for operation, pattern in kinds
-    ]
+    return [_table(timing, judged, paths, kind, engine, pool, watch) for kind in kinds]
 
 
-Cell = tuple[Path, int, int, int, int]
-"""Path, power state, queue depth, jobs and request size in bytes."""
+@dataclass(frozen=True)
+class Line:
+    """Cells that differ in queue depth alone, which tell each other how long to run."""
+
+    path: Path
+    state: int
+    jobs: int
+    request_bytes: int
 
 
-class _Table:
-    def __init__(
-        self,
-        timing: Timing,
-        judged: Judged,
-        paths: Sequence[Path],
-        operation: Operation,
-        pattern: Pattern,
-        engine: Engine,
-    ) -> None:
-        self.timing, self.judged, self.paths, self.engine = timing, judged, paths, engine
-        self.operation, self.pattern = operation, pattern
-        device = timing.space.device
-        unit = device.physical.nand.mapping_unit_bytes or device.page_bytes
-        self.sizes = [1 << e for e in range((unit - 1).bit_length(), LARGEST_BYTES.bit_length())]
-        states = device.physical.power.states if judged.energy is not None else ()
-        self.states = [0] + [i for i, state in enumerate(states) if state.operational and i]
-        random = np.random.default_rng(0)
-        draws = timing.posterior.draws
-        self.draws = draws[random.choice(len(draws), size=min(DRAWS, len(draws)), replace=False)]
+def _table(
+    timing: Timing,
+    judged: Judged,
+    paths: Sequence[Path],
+    kind: tuple[Operation, Pattern],
+    engine: Engine,
+    pool: Pool,
+    watch: Callable[[int, int], None] | None,
+) -> SimulatedTable:
+    device = timing.space.device
+    unit = device.physical.nand.mapping_unit_bytes or device.page_bytes
+    sizes = [1 << e for e in range((unit - 1).bit_length(), LARGEST_BYTES.bit_length())]
+    declared = device.physical.power.states if judged.energy is not None else ()
+    states = [0] + [i for i, state in enumerate(declared) if state.operational and i]
+    draws = timing.posterior.draws
+    chosen = np.random.default_rng(0).choice(len(draws), min(DRAWS, len(draws)), replace=False)
+    runs = _Runs(timing.space, timing.cube, draws[chosen], judged.energy, *kind, engine)
+    lines = [Line(*each) for each in product(paths, states, JOBS, sizes)]
+    told = pool.map(
+        _simulated,
+        lines,
+        shared=runs,
+        seconds=[_seconds(each, len(chosen)) for each in lines],
+        done=counter(watch, len(lines)),
+    )
+    of_lines = [_values(runs, judged, *each) for each in zip(lines, told, strict=True)]
+    operation, pattern = kind
+    shape = (len(paths) * len(states), len(JOBS), len(sizes), len(DEPTHS))
+    values = {
+        # depths come before jobs and sizes in a table
+        name: np.reshape([each[name] for each in of_lines], shape).transpose(0, 3, 1, 2).ravel()
+        for name in of_lines[0]
+    }
+    return SimulatedTable(
+        operation=operation,  # type: ignore[arg-type]
+        pattern=pattern,
+        table=ResidualTable(
+            log2_queue_depth=[float(np.log2(one)) for one in DEPTHS],
+            log2_jobs=[float(np.log2(one)) for one in JOBS],
+            log2_request_bytes=[float(np.log2(one)) for one in sizes],
+            paths=[f"{path.key} ps{state}" for path, state in product(paths, states)],
+            values={
+                name: [float(f"{each:.6g}") for each in column] for name, column in values.items()
+            },
+        ),
+    )
 
-    def made(self, pool: Pool, watch: Callable[[int, int], None] | None) -> SimulatedTable:
-        cells = list(product(self.paths, self.states, DEPTHS, JOBS, self.sizes))
-        runs = [1 if state else 1 + len(self.draws) for _, state, *_ in cells]
-        told = pool.map(
-            _cell,
-            cells,
-            shared=self,
-            seconds=[RUN_SECONDS * each for each in runs],
-            done=counter(watch, len(cells)),
-        )
-        return SimulatedTable(
-            operation=self.operation,  # type: ignore[arg-type]
-            pattern=self.pattern,
-            table=ResidualTable(
-                log2_queue_depth=[float(np.log2(one)) for one in DEPTHS],
-                log2_jobs=[float(np.log2(one)) for one in JOBS],
-                log2_request_bytes=[float(np.log2(one)) for one in self.sizes],
-                paths=[f"{path.key} ps{state}" for path, state in product(self.paths, self.states)],
-                values={name: [float(f"{each[name]:.6g}") for each in told] for name in told[0]},
-            ),
-        )
 
-    def cell(self, path: Path, state: int, depth: int, jobs: int, size: int) -> dict[str, float]:
-        """Values of one cell by quantity: logs, and their sd."""
-        point = self._point(path, depth, jobs, size)
-        best = self._run(point, self.timing.cube, state)
-        spread = [self._run(point, cube, state) for cube in self.draws] if state == 0 else []
-        group = group_of(self.operation.value, self.pattern.value, path.host, path.engine)
-        at = np.array([place_of(point.features(), group, self.judged.groups)])
-        concurrency = np.log(depth * jobs * 1e9)
-        shift, sd = _residual(self.judged.throughput, at)
-        apart = STATE_SD if state else 0.0
-        found = {
-            "latency": float(concurrency - best.log_iops - shift),
-            "latency_sd": _joined(sd, [one.log_iops for one in spread], apart),
-        }
-        for index, name in enumerate(("p50", "p99", "p999")):
-            shift_, sd_ = _residual(self.judged.tails[index], at)
-            found[name] = float(best.log_tails[index] + shift_)
-            found[f"{name}_sd"] = _joined(sd_, [one.log_tails[index] for one in spread], 0.0)
-        energy = self.judged.energy
-        if energy is not None:
-            base = float(energy.values[energy.fields.index("controller_active_watts")])
-            watts = base + (best.watts - base) * float(np.exp(shift))
-            shift_, sd_ = _residual(self.judged.watts, at)
-            found["watts"] = float(np.log(watts) + shift_)
-            share = (watts - base) / watts
-            others = [np.log(one.watts) for one in spread]
-            found["watts_sd"] = float(np.hypot(_joined(sd_, others, 0.0), share * sd))
-        return found
+def _seconds(line: Line, draws: int) -> float:
+    """About what a line takes: deep queues of large requests most of it."""
+    runs = 1 if line.state else 1 + draws
+    return runs * (len(DEPTHS) * RUN_SECONDS + line.jobs * line.request_bytes * BYTE_SECONDS)
 
-    def _point(self, path: Path, depth: int, jobs: int, size: int) -> Point:
-        workload = path.example.workload.model_copy(
+
+@dataclass(frozen=True)
+class _Runs:
+    """What workers need to simulate a line: they learn nothing, and residuals stay at home."""
+
+    space: ParameterSpace
+    cube: Floats
+    draws: Floats
+    energy: EnergyFit | None
+    operation: Operation
+    pattern: Pattern
+    engine: Engine
+
+    def point(self, line: Line, depth: int, iops: float) -> Point:
+        """A cell as a point that was not measured and serves about so many requests a second."""
+        example = line.path.example
+        workload = example.workload.model_copy(
             update={"operation": self.operation, "pattern": self.pattern, "read_fraction": None}
         )
-        chosen = path.example.configuration.model_copy(
-            update={"request_bytes": size, "queue_depth": depth, "jobs": jobs}
+        chosen = example.configuration.model_copy(
+            update={"request_bytes": line.request_bytes, "queue_depth": depth, "jobs": line.jobs}
         )
-        example = path.example.model_copy(update={"workload": workload, "configuration": chosen})
-        # how long to simulate: a request takes about so long alone, and a drive moves some GB/s
-        guess = min(depth * jobs / 80e-6, 8e5, 3e9 / size)
+        example = example.model_copy(update={"workload": workload, "configuration": chosen})
         nan = float("nan")
-        return Point(example, path.host, guess, nan, (nan, nan, nan), nan)
+        return Point(example, line.path.host, iops, nan, (nan, nan, nan), nan)
 
-    def _run(self, point: Point, cube: Floats, state: int) -> Outcome:
-        device, cost = drive_of(self.timing.space, cube, point)
-        if self.judged.energy is not None:
-            device = with_energy(device, self.judged.energy)
+    def run(self, point: Point, cube: Floats, state: int, *, brief: bool = False) -> Outcome:
+        """Simulate a point in a power state at a point of the cube."""
+        device, cost = drive_of(self.space, cube, point)
+        if self.energy is not None:
+            device = with_energy(device, self.energy)
         power = device.physical.power.model_copy(
             update={
                 "initial_state": state,
@@ -204,18 +211,72 @@ class _Table:
         device = device.model_copy(
             update={"physical": device.physical.model_copy(update={"power": power})}
         )
-        return run_flow(device, cost, point, self.engine)
+        return run_flow(device, cost, point, self.engine, brief=brief)
 
 
-def _residual(residual: Residual, at: Floats) -> tuple[float, float]:
-    mean, sd = residual(at)
-    return float(mean[0]), float(sd[0])
+Simulated = tuple[Outcome, list[Outcome]]
+"""At the estimate, and at the draws: their spread alone counts, for which short runs do."""
 
 
-def _joined(sd: float, spread: Sequence[float], apart: float) -> float:
-    own = float(np.std(spread)) if len(spread) > 1 else 0.0
-    return float(np.sqrt(sd**2 + own**2 + apart**2))
+def _simulated(runs: _Runs, line: Line) -> list[Simulated]:
+    """One line, by depth."""
+    found: list[Simulated] = []
+    rate = min(line.jobs / ALONE_SECONDS, FASTEST_BYTES_PER_SECOND / line.request_bytes)
+    for depth in DEPTHS:
+        point = runs.point(line, depth, rate)
+        if depth == DEPTHS[0]:
+            rate = float(np.exp(runs.run(point, runs.cube, line.state, brief=True).log_iops))
+            point = replace(point, iops=rate)
+        best = runs.run(point, runs.cube, line.state)
+        saturated = bool(found) and best.log_iops - found[-1][0].log_iops < SATURATED
+        # what a shallower queue served is no more than what the next one serves, so that queues
+        # are full before requests are counted
+        rate = float(np.exp(best.log_iops))
+        if line.state:
+            drawn = []
+        elif saturated:
+            drawn = found[-1][1]
+        else:
+            at_rate = replace(point, iops=rate)
+            drawn = [runs.run(at_rate, cube, 0, brief=True) for cube in runs.draws]
+        found.append((best, drawn))
+    return found
 
 
-def _cell(table: _Table, cell: Cell) -> dict[str, float]:
-    return table.cell(*cell)
+def _values(
+    runs: _Runs, judged: Judged, line: Line, told: Sequence[Simulated]
+) -> dict[str, Floats]:
+    """Values of a line's cells by quantity, logs and their sd, each of shape (depths,)."""
+    path = line.path
+    group = group_of(runs.operation.value, runs.pattern.value, path.host, path.engine)
+    features = [runs.point(line, depth, 1.0).features() for depth in DEPTHS]
+    at = np.array([place_of(each, group, judged.groups) for each in features])
+    apart = STATE_SD if line.state else 0.0
+    best = [each[0] for each in told]
+    shift, sd = judged.throughput(at)
+    spread = _spread([[one.log_iops for one in draws] for _, draws in told])
+    log_iops = np.array([one.log_iops for one in best]) + shift
+    found = {
+        "latency": np.log(np.array(DEPTHS) * line.jobs * 1e9) - log_iops,
+        "latency_sd": np.sqrt(sd**2 + spread**2 + apart**2),
+    }
+    tails = np.array([one.log_tails for one in best])
+    for index, name in enumerate(("p50", "p99", "p999")):
+        tail_shift, tail_sd = judged.tails[index](at)
+        spread = _spread([[one.log_tails[index] for one in draws] for _, draws in told])
+        found[name] = tails[:, index] + tail_shift
+        found[f"{name}_sd"] = np.hypot(tail_sd, spread)
+    energy = judged.energy
+    if energy is not None:
+        base = float(energy.values[energy.fields.index("controller_active_watts")])
+        watts = base + (np.array([one.watts for one in best]) - base) * np.exp(shift)
+        watts_shift, watts_sd = judged.watts(at)
+        spread = _spread([[float(np.log(one.watts)) for one in draws] for _, draws in told])
+        found["watts"] = np.log(watts) + watts_shift
+        found["watts_sd"] = np.hypot(np.hypot(watts_sd, spread), (watts - base) / watts * sd)
+    return found
+
+
+def _spread(drawn: Sequence[Sequence[float]]) -> Floats:
+    """Standard deviation among the draws of each cell; none, none."""
+    return np.array([np.std(each) if each else 0.0 for each in drawn])

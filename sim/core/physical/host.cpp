@@ -176,8 +176,10 @@ std::uint32_t Host::make(std::uint16_t flow_index, std::uint16_t job, std::uint6
     flow.gap_due = true;
     flow.hold = Hold::draining;
   }
-  ++flow.open[static_cast<std::size_t>(request.kind)];
-  if (!measuring_) return index;
+  if (!measuring_) {
+    ++flow.open[static_cast<std::size_t>(request.kind)];
+    return index;
+  }
   FlowResult& result = flow.result;
   if (result.generated++ == 0) result.first_arrival_ns = at_ns;
   result.generated_read += request.kind == RequestKind::read ? 1 : 0;
@@ -290,7 +292,7 @@ void Host::submit(std::uint32_t index, std::uint64_t at_ns) {
   }
   std::uint64_t& free_ns = flow.job_free_ns[request.job];
   free_ns = std::max(free_ns, at_ns) + host.submit_cpu_ns;
-  if (measuring_) flow.result.host_cpu_ns += host.submit_cpu_ns;
+  if (measures(free_ns)) flow.result.host_cpu_ns += host.submit_cpu_ns;
   request.submitted_ns = free_ns;
   context_.schedule(free_ns + submission_ns(), EventKind::request_arrives, index);
 }
@@ -331,10 +333,11 @@ void Host::on_request_done(std::uint32_t index) {
   const bool sleeps = host.completion == Completion::interrupt && free_ns <= now_ns;
   free_ns = std::max(free_ns, now_ns + (sleeps ? host.wake_ns : 0)) + host.complete_cpu_ns;
   busy_until_ns_ = std::max(busy_until_ns_, free_ns);
-  if (request.kind != RequestKind::flush) --flow.open[static_cast<std::size_t>(request.kind)];
-  if (measuring_) {
+  if (measures(free_ns)) {
     flow.result.host_cpu_ns += host.complete_cpu_ns;
     record(flow, request, free_ns);
+  } else if (request.kind != RequestKind::flush) {
+    --flow.open[static_cast<std::size_t>(request.kind)];
   }
   free(index);
   --flow.outstanding;

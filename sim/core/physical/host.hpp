@@ -106,12 +106,17 @@ class Host {
     Hold hold = Hold::nothing;
     LatencyRecorder device[2], end_to_end[2];  // reads, and all others
     LatencyRecorder device_other, end_to_end_other;
-    std::uint64_t open[3] = {0, 0, 0};  // made and not yet done: reads, writes, TRIMs
+    // Made before anything is measured, and not done then: reads, writes, TRIMs.
+    std::uint64_t open[3] = {0, 0, 0};
     FlowSeries series;
     FlowResult result;
     std::uint64_t transactions[2] = {0, 0};
   };
 
+  // Whether what a job's CPU has done then is measured: a busy one takes note of completions late.
+  bool measures(std::uint64_t at_ns) const {
+    return measuring_ || at_ns >= context_.options.warmup_ns;
+  }
   void set_up_loop(Flow& flow);
   bool may_make(Flow& flow, std::uint64_t at_ns);
   std::uint32_t make(std::uint16_t index, std::uint16_t job, std::uint64_t at_ns);

@@ -7,7 +7,7 @@ import pytest
 
 from iojoule.sim.physical_options import HOST_COSTS, Completion, HostEngine, HostOptions
 from iojoule.sim.result import FlowResult
-from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, run
+from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, merged, run
 
 FAST: dict[str, Any] = {
     "channels": 8,
@@ -32,6 +32,17 @@ def test_one_thread_is_the_bottleneck_of_a_fast_drive() -> None:
         one = flow(queue_depth=depth, host={"engine": "io_uring"})
         assert one.iops == pytest.approx(1e9 / CPU_NS, rel=0.01)
         assert one.host_cpu_seconds == pytest.approx(one.flow_last_completion_ns / 1e9, rel=0.01)
+
+
+def test_what_a_busy_thread_notes_after_the_warm_up_counts() -> None:
+    """Completions that wait for the thread at its end are no fewer than those at the run's end."""
+    measured = run(
+        drive(**merged(FAST, {"physical": {"warmup_ns": 2 * MS}})),
+        {**READS, "queue_depth": 256, "stop_ns": 6 * MS, "host": {"engine": "io_uring"}},
+    ).flows[0]
+    served = measured.serviced - 256  # which are under way when no new ones are made
+    assert served == pytest.approx(4 * MS / CPU_NS, rel=0.01)
+    assert measured.serviced == measured.generated
 
 
 def test_jobs_have_cores_of_their_own() -> None:
