@@ -25,6 +25,7 @@ from iojoule.sim.result import ScenarioResult
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.checkpoint import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
+from iojoule.sim.workers.pool import R
 from iojoule.sim.workload import ID_FIELDS, FlowConfig, FlowKind, Generator, Scenario
 
 SECONDS_A_RUN = 0.002
@@ -173,6 +174,13 @@ class Job:
     places: Places = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """A design that came to no result, and why."""
+
+    reason: str
+
+
 Watch = Callable[[int, float], None]
 """Takes the number of a job and the share of it that is done."""
 
@@ -199,19 +207,47 @@ def run_jobs(
     Raises:
         IojouleError: A run failed; the others are called off.
     """
+    return _on_pool(_run, jobs, engine, pool, options, kept, watch)
+
+
+def run_designs(
+    jobs: Sequence[Job],
+    engine: Engine,
+    *,
+    pool: Pool = HERE,
+    options: RunOptions | None = None,
+    kept: Kept[ScenarioResult] | None = None,
+    watch: Watch | None = None,
+) -> list[ScenarioResult | LeftOut]:
+    """As `run_jobs`, but a drive that comes to a halt or goes past a limit is left out."""
+    return _on_pool(_try, jobs, engine, pool, options, kept, watch)
+
+
+_Shared = tuple[Engine, RunOptions, TraceFiles]
+
+
+def _on_pool(
+    run: Callable[[_Shared, Job], R],
+    jobs: Sequence[Job],
+    engine: Engine,
+    pool: Pool,
+    options: RunOptions | None,
+    kept: Kept[ScenarioResult] | None,
+    watch: Watch | None,
+) -> list[R]:
     options = options or RunOptions()
     if len(jobs) == 1 and not pool.remote:
         progress = None if watch is None else partial(watch, 0)
         pool, options = HERE, replace(options, progress=progress)
 
-    def done(index: int, _: ScenarioResult) -> None:
+    def done(index: int, _: R) -> None:
         if watch is not None:
             watch(index, 1.0)
 
     traces = [flow.trace_path for job in jobs for flow in job.scenario.flows if flow.trace_path]
     return map_kept(
         pool,
-        _run,
+        run,
         jobs,
         shared=(engine, options, TraceFiles(traces if pool.remote else ())),
         kept=kept,
@@ -239,7 +275,24 @@ def _traces(scenario: Scenario) -> list[tuple[int, int]]:
     return [(each.st_size, each.st_mtime_ns) for each in told]
 
 
-def _run(shared: tuple[Engine, RunOptions, TraceFiles], job: Job) -> ScenarioResult:
+def _try(shared: _Shared, job: Job) -> ScenarioResult | LeftOut:
+    try:
+        return _simulated(shared, job)
+    except (LimitError, ModelError) as error:
+        return LeftOut(error.message)
+
+
+def _run(shared: _Shared, job: Job) -> ScenarioResult:
+    try:
+        return _simulated(shared, job)
+    except (LimitError, ModelError) as error:
+        if varied := job.labels.get("varied"):
+            error.message = f"{said(varied)}: {error.message}"
+            error.args = (error.message,)
+        raise
+
+
+def _simulated(shared: _Shared, job: Job) -> ScenarioResult:
     engine, options, traces = shared
     own = replace(options, scenario_number=job.number)
     try:
@@ -249,14 +302,10 @@ def _run(shared: tuple[Engine, RunOptions, TraceFiles], job: Job) -> ScenarioRes
         raise ConfigError(
             f"{place}: {error.message}" if place else error.message, field=error.field
         ) from error
-    except (LimitError, ModelError) as error:
-        if varied := job.labels.get("varied"):
-            error.message = f"{_said(varied)}: {error.message}"
-            error.args = (error.message,)
-        raise
 
 
-def _said(values: Mapping[str, Any]) -> str:
+def said(values: Mapping[str, Any]) -> str:
+    """What was varied, for people."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
@@ -278,13 +327,13 @@ def parse_axis(text: str) -> Axis:
     Raises:
         InputError: It says none.
     """
-    name, equals, said = text.partition("=")
-    if not equals or not name.strip() or not said.strip():
+    name, equals, listed = text.partition("=")
+    if not equals or not name.strip() or not listed.strip():
         raise InputError(f"{text}: must be FIELD=VALUE,VALUE,..., such as channels=4,8,16")
     try:
-        values = tomllib.loads(f"v = [{said}]")["v"]
+        values = tomllib.loads(f"v = [{listed}]")["v"]
     except (ValueError, RecursionError):
-        values = [_value(part.strip()) for part in said.split(",")]
+        values = [_value(part.strip()) for part in listed.split(",")]
     return Axis(name.strip(), tuple(values))
 
 
@@ -338,7 +387,7 @@ def with_values(
             if index >= len(flows):
                 raise refusal("unknown_key", name, f"there are {len(flows)} flows; count from 0")
             put_field(flows[index], scenario.flows[index], of_flows[2], name, value)
-    places = {"": _said(values)}
+    places = {"": said(values)}
     made = build(DeviceConfig, drive, places)
     return made, build(Scenario, {"flows": flows}, places)
 

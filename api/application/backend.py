@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from iojoule.recommender.fleet.plan import Plan
     from iojoule.recommender.request import WorkloadProfile
     from iojoule.sim.result import ScenarioResult
+    from iojoule.sim.sweep import LeftOut
 
 Watch = Callable[[str, float, float], None]
 """Told of progress: the stage, how much of it is done, and of how much."""
@@ -140,7 +141,9 @@ class Backend(Protocol):
     def sources(self, devices: Iterable[str]) -> list[SourceRecord]:
         """What the profiles of these device models, by which the backend computes, rest on."""
 
-    def simulate(self, runs: Runs, watch: Watch | None = None) -> list[ScenarioResult]:
+    def simulate(
+        self, runs: Runs, watch: Watch | None = None
+    ) -> Sequence[ScenarioResult | LeftOut]:
         """The result of each run, in order."""
 
     def calibrate(

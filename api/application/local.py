@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from iojoule.recommender.request import WorkloadProfile
     from iojoule.sim.engines import RunOptions
     from iojoule.sim.result import ScenarioResult
+    from iojoule.sim.sweep import LeftOut
     from iojoule.sim.workers import Pool
     from iojoule.sim.workers.checkpoint import Kept
 
@@ -212,10 +213,12 @@ class LocalBackend(Backend):
         given = {profile.device: profile for profile in map(profile_in, self.profiles)}
         return [one for name in devices for one in (given.get(name) or profile_of(name)).sources]
 
-    def simulate(self, runs: Runs, watch: Watch | None = None) -> list[ScenarioResult]:
+    def simulate(
+        self, runs: Runs, watch: Watch | None = None
+    ) -> Sequence[ScenarioResult | LeftOut]:
         from iojoule.sim.engines import RunOptions, engine
         from iojoule.sim.result import EngineName, ScenarioResult
-        from iojoule.sim.sweep import job_keys, run_jobs
+        from iojoule.sim.sweep import job_keys, run_designs, run_jobs
         from iojoule.sim.workers import cores
 
         simulator, options = engine(EngineName(self.engine)), self.options or RunOptions()
@@ -225,7 +228,8 @@ class LocalBackend(Backend):
             self.resources.pool(1 if runs.one_configuration else cores()) as pool,
             self.resources.results(ScenarioResult, keys) as kept,
         ):
-            return run_jobs(
+            run = run_designs if runs.axes else run_jobs
+            return run(
                 runs.jobs,
                 simulator,
                 pool=pool,

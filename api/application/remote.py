@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from iojoule.recommender.fleet.plan import Plan
     from iojoule.recommender.request import WorkloadProfile
     from iojoule.sim.result import ScenarioResult
+    from iojoule.sim.sweep import Axis, LeftOut
 
 
 @dataclass(frozen=True)
@@ -175,14 +178,25 @@ class RemoteBackend(Backend):
         profiles = [self.client.device(name).profile for name in devices]
         return [one for profile in profiles if profile is not None for one in profile.sources]
 
-    def simulate(self, runs: Runs, watch: Watch | None = None) -> list[ScenarioResult]:
+    def simulate(
+        self, runs: Runs, watch: Watch | None = None
+    ) -> Sequence[ScenarioResult | LeftOut]:
         """A job for each scenario of a drive, in which values vary."""
-        from iojoule.api.jobs.simulation_request import SimulationRequest
+        from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
 
-        vary = {axis.field: list(axis.values) for axis in runs.axes}
+        fixed = {axis.field: axis.values[0] for axis in runs.axes if len(axis.values) == 1}
+        varied = [axis for axis in runs.axes if axis.field not in fixed]
+        if (count := prod(len(axis.values) for axis in varied)) > RUNS_MAX:
+            raise InputError(
+                f"{count} combinations are more than a service runs in a job ({RUNS_MAX}); vary "
+                "less, or leave out --server"
+            )
+        vary = {axis.field: list(axis.values) for axis in varied}
         groups = [
             [
-                self.client.simulate(SimulationRequest(drive=drive, scenario=scenario, vary=vary))
+                self.client.simulate(
+                    SimulationRequest(drive=drive, set=fixed, scenario=scenario, vary=vary)
+                )
                 for scenario in scenarios
             ]
             for drive in runs.drives
@@ -192,19 +206,25 @@ class RemoteBackend(Backend):
         return [
             result
             for group in groups
-            for varied in zip(*(self._scenarios(job) for job in group), strict=True)
-            for result in varied
+            for of_scenarios in zip(*(self._designs(job, varied) for job in group), strict=True)
+            for result in of_scenarios
         ]
 
-    def _scenarios(self, job: JobStatus) -> list[ScenarioResult]:
-        """The result for each combination of varied values."""
+    def _designs(self, job: JobStatus, axes: Sequence[Axis]) -> list[ScenarioResult | LeftOut]:
+        """What came of each combination of varied values."""
         from iojoule.sim.result import ScenarioResult
+        from iojoule.sim.sweep import LeftOut, combinations
 
-        labels = ("ssd", "varied")
-        return [
-            ScenarioResult.model_validate({k: v for k, v in row.items() if k not in labels})
-            for row in self.client.result(job)["scenarios"]
-        ]
+        told = self.client.result(job)
+        rows = [*told["scenarios"], *told.get("left_out", ())]
+        by_values = {json.dumps(row.pop("varied", {})): row for row in rows}
+        found: list[ScenarioResult | LeftOut] = []
+        for values in combinations(axes):
+            row = by_values[json.dumps(values)]
+            row.pop("ssd")
+            lost = "reason" in row
+            found.append(LeftOut(row["reason"]) if lost else ScenarioResult.model_validate(row))
+        return found
 
     def calibrate(
         self, datasets: Sequence[Path], request: CalibrationRequest, watch: Watch | None = None

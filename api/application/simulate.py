@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from iojoule.datasets.errors import InputError, close_names
 from iojoule.sim.device import DeviceConfig
+from iojoule.sim.errors import ModelError
 from iojoule.sim.findings import Finding, refuse_errors
 from iojoule.sim.formats.files import (
     DriveFile,
@@ -20,7 +21,7 @@ from iojoule.sim.formats.files import (
 )
 from iojoule.sim.presets import drive_path
 from iojoule.sim.result import Mode, ScenarioResult
-from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, with_values
+from iojoule.sim.sweep import Axis, Job, LeftOut, combinations, parse_axis, said, with_values
 from iojoule.sim.workload import FlowConfig, Scenario
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Plan:
         drives: Files, or names of presets.
         scenarios: Of each workload file.
         axes: What is varied.
+        left_out: Designs that came to no result, and why.
     """
 
     jobs: list[Job]
@@ -46,6 +48,13 @@ class Plan:
     drives: Sequence[str] = ()
     scenarios: Sequence[tuple[Scenario, ...]] = ()
     axes: Sequence[Axis] = ()
+    left_out: Sequence[tuple[Job, str]] = ()
+
+    def design(self, job: Job) -> str:
+        """What was varied and tells a job from the others."""
+        one = {axis.field for axis in self.axes if len(axis.values) == 1}
+        varied = job.labels["varied"]
+        return said({k: v for k, v in varied.items() if k not in one} or varied)
 
 
 def plan_runs(
@@ -174,15 +183,39 @@ def on_front(
     return replace(plan, jobs=jobs), [results[int(row)] for row in best]
 
 
+def that_ran(
+    plan: Plan, told: Sequence[ScenarioResult | LeftOut]
+) -> tuple[Plan, list[ScenarioResult]]:
+    """The runs that came to a result, and the results; the plan keeps what it lost.
+
+    Raises:
+        ModelError: None did; says why the first did not.
+    """
+    pairs = list(zip(plan.jobs, told, strict=True))
+    ran = [(job, each) for job, each in pairs if not isinstance(each, LeftOut)]
+    lost = [(job, each.reason) for job, each in pairs if isinstance(each, LeftOut)]
+    if lost and not ran:
+        first, reason = lost[0]
+        raise ModelError(f"no design can be run, of {len(lost)}; {plan.design(first)}: {reason}")
+    jobs = [job for job, _ in ran]
+    return replace(plan, jobs=jobs, left_out=lost), [result for _, result in ran]
+
+
 def document(plan: Plan, results: Sequence[ScenarioResult]) -> dict[str, Any]:
-    """The JSON document of results; of several configurations each says which it is."""
+    """The JSON document of results; of several configurations each says which it is.
+
+    Where something was varied, `left_out` lists the designs that came to no result.
+    """
     scenarios = []
     for job, result in zip(plan.jobs, results, strict=True):
         labels = {} if plan.one_configuration else dict(job.labels)
         told = result.model_dump(mode="json")
         first = {name: told.pop(name) for name in ("device", "flows")}
         scenarios.append(labels | first | told)
-    return {"scenarios": scenarios}
+    if not plan.axes:
+        return {"scenarios": scenarios}
+    left_out = [{**job.labels, "reason": reason} for job, reason in plan.left_out]
+    return {"scenarios": scenarios, "left_out": left_out}
 
 
 def doubts(results: Sequence[ScenarioResult], said: Sequence[Finding]) -> Iterator[str]:

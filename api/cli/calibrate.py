@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -30,10 +29,6 @@ from iojoule.datasets.profile import write_profile
 if TYPE_CHECKING:
     from iojoule.api.application.backend import Backend, Calibration
     from iojoule.datasets.profile import DeviceProfile, SimulatedError
-
-
-_NAMED = 12
-"""Excluded measurements that are named one by one for each reason."""
 
 
 class EngineChoice(StrEnum):
@@ -138,14 +133,7 @@ def _listed(parameters: str | None) -> list[str]:
 def _note_left_out(found: Calibration) -> None:
     for said in found.notes:
         console.note(said)
-    reasons = Counter(each.reason for each in found.excluded)
-    for reason, count in reasons.items():
-        console.warn(f"{count} measurements are left out: {reason}")
-        named = [each.what for each in found.excluded if each.reason == reason]
-        for what in named[:_NAMED]:
-            console.note(f"left out: {what}")
-        if count > _NAMED:
-            console.note(f"left out: {count - _NAMED} more of these")
+    console.say_left_out("measurement", [(each.what, each.reason) for each in found.excluded])
 
 
 def _emit(profile: DeviceProfile, form: console.Format) -> None:

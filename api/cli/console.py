@@ -204,6 +204,29 @@ def warn(text: str) -> None:
     _complain(f"warning: {text}")
 
 
+LEFT_OUT_NAMED = 12
+"""What is left out is named one by one, so many for each reason."""
+
+
+def say_left_out(what: str, named: Iterable[tuple[str, str]]) -> None:
+    """Warn of each reason for which some are left out, and name them.
+
+    Args:
+        what: One of them, such as "measurement".
+        named: Each one's name and reason.
+    """
+    alike: dict[str, list[str]] = {}
+    for name, reason in named:
+        alike.setdefault(reason, []).append(name)
+    for reason, names in alike.items():
+        are = f"{what} is" if len(names) == 1 else f"{what}s are"
+        warn(f"{len(names)} {are} left out: {reason}")
+        for name in names[:LEFT_OUT_NAMED]:
+            note(f"left out: {name}")
+        if len(names) > LEFT_OUT_NAMED:
+            note(f"left out: {len(names) - LEFT_OUT_NAMED} more of these")
+
+
 def error(text: str) -> None:
     """Say why there is no answer, on standard error."""
     _complain(f"error: {text}")

@@ -18,6 +18,7 @@ from iojoule.api.application.simulate import (
     on_front,
     parse_prices,
     plan_runs,
+    that_ran,
 )
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
@@ -318,7 +319,9 @@ def simulate(
     place = replace(resources(jobs, dask, state), part=part)
     backend = backend_of(server, resources=place, engine=engine.value, options=options)
     with backend as computes, progress() as watch:
-        results = computes.simulate(plan, watch)
+        told = computes.simulate(plan, watch)
+    plan, results = that_ran(plan, told)
+    console.say_left_out("design", [(plan.design(job), reason) for job, reason in plan.left_out])
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
     if front:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from iojoule import __version__
-from iojoule.api.application.simulate import Plan, document, doubts
+from iojoule.api.application.simulate import Plan, document, doubts, that_ran
 from iojoule.api.jobs.admission import (
     admitted,
     drive_of,
@@ -20,7 +20,15 @@ from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines import Limits, RunOptions, engine
 from iojoule.sim.result import EngineName, ScenarioResult
-from iojoule.sim.sweep import Axis, Job, combinations, run_jobs, with_values
+from iojoule.sim.sweep import (
+    Axis,
+    Job,
+    LeftOut,
+    combinations,
+    run_designs,
+    run_jobs,
+    with_values,
+)
 
 LIMITS = Limits(memory_bytes=4 << 30, wall_seconds=600.0, events=2_000_000_000)
 """Of one run: nobody's question may take all of a machine that others ask too."""
@@ -45,7 +53,7 @@ def planned(request: SimulationRequest) -> Plan:
         device, scenario = with_values(device, request.scenario, request.set)
     refuse_files(scenario, "set")
     axes = [Axis(name, tuple(listed)) for name, listed in request.vary.items()]
-    plan = Plan([], [], not axes)
+    plan = Plan([], [], not axes, axes=axes)
     with naming("vary"):
         for values in combinations(axes):
             own, flows = with_values(device, scenario, values) if values else (device, scenario)
@@ -59,18 +67,20 @@ def run(running: Running) -> Outcome:
     """Run them one after the other; raises what a run raises."""
     plan = planned(SimulationRequest.model_validate(running.request))
     options = RunOptions(limits=LIMITS, cancelled=running.watched.stop.is_set)
-    results: list[ScenarioResult] = []
+    told: list[ScenarioResult | LeftOut] = []
 
     def watch(_: int, share: float) -> None:
-        running.watched.say((len(results) + share) / len(plan.jobs), "simulating")
+        running.watched.say((len(told) + share) / len(plan.jobs), "simulating")
 
+    run = run_designs if plan.axes else run_jobs
     for job in plan.jobs:  # not as one sweep: this way progress and cancelling reach into each
-        results += run_jobs([job], engine(EngineName.EMBEDDED), options=options, watch=watch)
-    told = {
+        told += run([job], engine(EngineName.EMBEDDED), options=options, watch=watch)
+    plan, results = that_ran(plan, told)
+    answer = {
         "iojoule_version": __version__,
         "evidence": "simulated",
         "drive": running.request["drive"],
         "notes": [str(finding) for finding in plan.findings] + list(doubts(results, plan.findings)),
         **document(plan, results),
     }
-    return Outcome(orjson.dumps(told))
+    return Outcome(orjson.dumps(answer))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.errors import WorkersLostError
-from iojoule.sim.workers.pool import I, Pool, S, build
+from iojoule.sim.workers.pool import I, Pool, R, S, build
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -33,7 +33,7 @@ class Kept(Generic[M]):
     """
 
     def __init__(self, folder: Path, kind: type[M], part: str = "") -> None:
-        self.path = folder / f"results{part}.jsonl"
+        self.path, self.kind = folder / f"results{part}.jsonl", kind
         self._known: dict[str, M] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -98,16 +98,16 @@ def key_of(*what: Any) -> str:
 
 def map_kept(
     pool: Pool,
-    function: Callable[[S, I], M],
+    function: Callable[[S, I], R],
     items: Sequence[I],
     *,
     shared: S,
-    kept: Kept[M] | None,
+    kept: Kept[Any] | None,
     keys: Sequence[str],
     seconds: Sequence[float] | None = None,
-    done: Callable[[int, M], None] | None = None,
-) -> list[M]:
-    """As `Pool.map`, but what is kept is not computed, and what is computed is kept.
+    done: Callable[[int, R], None] | None = None,
+) -> list[R]:
+    """As `Pool.map`, but what is kept is not computed, and results of the kind kept are.
 
     Args:
         pool: Where.
@@ -122,9 +122,9 @@ def map_kept(
     Raises:
         WorkersLostError: Says also where results are kept.
     """
-    results: dict[int, M] = {}
+    results: dict[int, R] = {}
 
-    def finished(index: int, result: M) -> None:
+    def finished(index: int, result: R) -> None:
         results[index] = result
         if done is not None:
             done(index, result)
@@ -137,8 +137,8 @@ def map_kept(
         else:
             finished(index, found)
 
-    def computed(place: int, result: M) -> None:
-        if kept is not None:
+    def computed(place: int, result: R) -> None:
+        if kept is not None and isinstance(result, kept.kind):
             kept.keep(keys[missing[place]], result)
         finished(missing[place], result)
 

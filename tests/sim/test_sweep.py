@@ -4,12 +4,21 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
-from iojoule.sim.engines import RunOptions
+from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.errors import ConfigError
 from iojoule.sim.findings import RefusedError
 from iojoule.sim.result import ScenarioResult
-from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, run_jobs, with_values
+from iojoule.sim.sweep import (
+    Axis,
+    Job,
+    LeftOut,
+    combinations,
+    parse_axis,
+    run_designs,
+    run_jobs,
+    with_values,
+)  # fmt: skip
 from iojoule.sim.workers import open_pool
 from iojoule.sim.workload import FlowConfig, Scenario
 
@@ -116,6 +125,15 @@ def test_one_failure_calls_the_others_off_and_names_its_place() -> None:
     message = r"^ssd\.xml, line 9: thirteen$"
     with open_pool(2) as pool, pytest.raises(ConfigError, match=message):
         run_jobs(jobs, Fails(), pool=pool)
+
+
+def test_designs_that_go_past_a_limit_are_left_out_and_the_others_go_on() -> None:
+    stops = (1_000, 1_000_000_000, 2_000)
+    jobs = [Job(*with_values(DEVICE, SCENARIO, {"flows.stop_ns": stop})) for stop in stops]
+    options = RunOptions(limits=Limits(events=5_000))
+    with open_pool(2) as pool:
+        told = run_designs(jobs, EmbeddedEngine(), pool=pool, options=options)
+    assert [isinstance(each, LeftOut) for each in told] == [False, True, False]
 
 
 def test_a_single_run_tells_how_far_it_is() -> None:

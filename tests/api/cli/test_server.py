@@ -28,6 +28,24 @@ total_requests = 300
 queue_depth = 1
 total_requests = 200
 """
+WORN = """schema_version = 1
+[[scenarios]]
+[[scenarios.flows]]
+read_percent = 0
+queue_depth = 8
+working_set_percent = 90
+total_requests = 20000
+"""
+SMALL = " ".join(
+    f"--vary {field}"
+    for field in (
+        "channels=1", "chips_per_channel=1", "dies_per_chip=1", "planes_per_die=1",
+        "blocks_per_plane=32", "pages_per_block=48", "cache_bytes=262144",
+        "overprovisioning_ratio=0.4", "physical.slc.static_blocks_per_plane=0",
+        "physical.slc.dynamic_blocks_per_plane=0",
+    )
+)  # fmt: skip
+"""A drive that wears out within a second, if its blocks bear few erases."""
 FLEET = """name = "rack"
 [[domain]]
 name = "rack"
@@ -63,6 +81,7 @@ def files(tmp_path: Path, root: Path) -> dict[str, str]:
         "job.fio": (examples / "oltp.fio").read_text().replace("fsync=1\n", ""),
         "runs.csv": "queue_depth,jobs,engine,pattern\n4,1,libaio,\n8,,,sequential\n16,2,,\n",
         "scenario.toml": SCENARIO,
+        "worn.toml": WORN,
         "fleet.toml": FLEET,
         "conditions.toml": "pcie_lanes = 4\n",
     }
@@ -91,6 +110,7 @@ SHARED = [
     "fleet plan {fleet} --budget 390",
     "fleet frontier {fleet} --points 3",
     f"simulate --ssd {DEVICE} --workload {{scenario}} --vary flows.queue_depth=1,2",
+    f"simulate --ssd {DEVICE} --workload {{worn}} {SMALL} --vary pe_cycles_limit=1,1000,2",
 ]
 
 
@@ -186,6 +206,16 @@ def test_what_cannot_be_sent_is_refused_by_name(
     assert done.code == 2
     assert option in done.err
     assert not done.out
+
+
+def test_more_runs_than_a_service_takes_are_refused_before_it_is_asked(
+    iojoule: Any, files: dict[str, str]
+) -> None:
+    depths = ",".join(map(str, range(1, 66)))
+    command = f"simulate --ssd {DEVICE} --workload {{scenario}} --vary flows.queue_depth={depths}"
+    done = iojoule(*command.format(**files).split(), "--server", "http://127.0.0.1:9")
+    assert done.code == 3
+    assert "65 combinations" in done.err
 
 
 def test_problems_of_a_service_leave_with_the_code_of_the_command(

@@ -122,10 +122,28 @@ def test_a_sweep_says_what_each_run_was(simulate) -> None:
     assert "flows.queue_depth = 8" in deep
 
 
-def test_the_run_of_a_sweep_that_goes_past_a_limit_is_named(simulate) -> None:
+def test_a_design_that_goes_past_a_limit_is_left_out_and_named(simulate, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    workload_file(tmp_path, (FlowConfig(total_requests=100, stop_ns=0),))
+    vary = ("--vary", "channels=2", "--vary", "flows.total_requests=100,100000")
+    for _ in range(2):  # what is left out is not kept, and is left out again
+        done = simulate(*vary, "--max-events", "20000", "--state", str(state))
+        assert done.code == 0
+        told = json.loads(done.out)
+        assert [each["varied"]["flows.total_requests"] for each in told["scenarios"]] == [100]
+        assert [each["varied"] for each in told["left_out"]] == [
+            {"channels": 2, "flows.total_requests": 100_000}
+        ]
+        assert told["left_out"][0]["reason"]
+        assert "left out: flows.total_requests = 100000" in done.err
+    assert len((state / "results.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_where_no_design_can_be_run_the_first_is_named(simulate) -> None:
     done = simulate("--vary", "channels=1,2", "--max-events", "10", "--jobs", "1")
-    assert done.code == 11
+    assert done.code == 12
     assert "channels = 1" in done.err
+    assert done.out == ""
 
 
 def test_the_points_of_a_sweep_are_those_of_its_runs(simulate, tmp_path: Path) -> None:
