@@ -219,8 +219,8 @@ def run_designs(
     kept: Kept[ScenarioResult] | None = None,
     watch: Watch | None = None,
 ) -> list[ScenarioResult | LeftOut]:
-    """As `run_jobs`, but a drive that comes to a halt or goes past a limit is left out."""
-    return _on_pool(_try, jobs, engine, pool, options, kept, watch)
+    """As `run_jobs`, but a varied drive that comes to a halt or exceeds a limit is left out."""
+    return _on_pool(_run_design, jobs, engine, pool, options, kept, watch)
 
 
 _Shared = tuple[Engine, RunOptions, TraceFiles]
@@ -275,24 +275,16 @@ def _traces(scenario: Scenario) -> list[tuple[int, int]]:
     return [(each.st_size, each.st_mtime_ns) for each in told]
 
 
-def _try(shared: _Shared, job: Job) -> ScenarioResult | LeftOut:
+def _run_design(shared: _Shared, job: Job) -> ScenarioResult | LeftOut:
     try:
-        return _simulated(shared, job)
+        return _run(shared, job)
     except (LimitError, ModelError) as error:
+        if "varied" not in job.labels:
+            raise
         return LeftOut(error.message)
 
 
 def _run(shared: _Shared, job: Job) -> ScenarioResult:
-    try:
-        return _simulated(shared, job)
-    except (LimitError, ModelError) as error:
-        if varied := job.labels.get("varied"):
-            error.message = f"{said(varied)}: {error.message}"
-            error.args = (error.message,)
-        raise
-
-
-def _simulated(shared: _Shared, job: Job) -> ScenarioResult:
     engine, options, traces = shared
     own = replace(options, scenario_number=job.number)
     try:
@@ -304,8 +296,8 @@ def _simulated(shared: _Shared, job: Job) -> ScenarioResult:
         ) from error
 
 
-def said(values: Mapping[str, Any]) -> str:
-    """What was varied, for people."""
+def values_text(values: Mapping[str, Any]) -> str:
+    """Fields and their values in one line, such as `channels = 4, seed = 1`."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())
 
 
@@ -387,7 +379,7 @@ def with_values(
             if index >= len(flows):
                 raise refusal("unknown_key", name, f"there are {len(flows)} flows; count from 0")
             put_field(flows[index], scenario.flows[index], of_flows[2], name, value)
-    places = {"": said(values)}
+    places = {"": values_text(values)}
     made = build(DeviceConfig, drive, places)
     return made, build(Scenario, {"flows": flows}, places)
 

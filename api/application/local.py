@@ -218,7 +218,7 @@ class LocalBackend(Backend):
     ) -> Sequence[ScenarioResult | LeftOut]:
         from iojoule.sim.engines import RunOptions, engine
         from iojoule.sim.result import EngineName, ScenarioResult
-        from iojoule.sim.sweep import job_keys, run_designs, run_jobs
+        from iojoule.sim.sweep import job_keys, run_designs
         from iojoule.sim.workers import cores
 
         simulator, options = engine(EngineName(self.engine)), self.options or RunOptions()
@@ -228,8 +228,7 @@ class LocalBackend(Backend):
             self.resources.pool(1 if runs.one_configuration else cores()) as pool,
             self.resources.results(ScenarioResult, keys) as kept,
         ):
-            run = run_designs if runs.axes else run_jobs
-            return run(
+            return run_designs(
                 runs.jobs,
                 simulator,
                 pool=pool,

@@ -21,7 +21,7 @@ from iojoule.sim.formats.files import (
 )
 from iojoule.sim.presets import drive_path
 from iojoule.sim.result import Mode, ScenarioResult
-from iojoule.sim.sweep import Axis, Job, LeftOut, combinations, parse_axis, said, with_values
+from iojoule.sim.sweep import Axis, Job, LeftOut, combinations, parse_axis, values_text, with_values
 from iojoule.sim.workload import FlowConfig, Scenario
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class Plan:
     left_out: Sequence[tuple[Job, str]] = ()
 
     def design(self, job: Job) -> str:
-        """What was varied and tells a job from the others."""
-        one = {axis.field for axis in self.axes if len(axis.values) == 1}
+        """The varied values of a job, without those that all jobs have."""
+        alike = {axis.field for axis in self.axes if len(axis.values) == 1}
         varied = job.labels["varied"]
-        return said({k: v for k, v in varied.items() if k not in one} or varied)
+        return values_text({k: v for k, v in varied.items() if k not in alike} or varied)
 
 
 def plan_runs(
@@ -186,17 +186,19 @@ def on_front(
 def that_ran(
     plan: Plan, told: Sequence[ScenarioResult | LeftOut]
 ) -> tuple[Plan, list[ScenarioResult]]:
-    """The runs that came to a result, and the results; the plan keeps what it lost.
+    """The jobs that have a result, and their results; `Plan.left_out` lists the others.
 
     Raises:
-        ModelError: None did; says why the first did not.
+        ModelError: No job has a result; names the first one and its reason.
     """
     pairs = list(zip(plan.jobs, told, strict=True))
     ran = [(job, each) for job, each in pairs if not isinstance(each, LeftOut)]
     lost = [(job, each.reason) for job, each in pairs if isinstance(each, LeftOut)]
     if lost and not ran:
         first, reason = lost[0]
-        raise ModelError(f"no design can be run, of {len(lost)}; {plan.design(first)}: {reason}")
+        raise ModelError(
+            f"none of {len(lost)} designs can be simulated; {plan.design(first)}: {reason}"
+        )
     jobs = [job for job, _ in ran]
     return replace(plan, jobs=jobs, left_out=lost), [result for _, result in ran]
 

@@ -26,7 +26,6 @@ from iojoule.sim.sweep import (
     LeftOut,
     combinations,
     run_designs,
-    run_jobs,
     with_values,
 )
 
@@ -72,9 +71,8 @@ def run(running: Running) -> Outcome:
     def watch(_: int, share: float) -> None:
         running.watched.say((len(told) + share) / len(plan.jobs), "simulating")
 
-    run = run_designs if plan.axes else run_jobs
     for job in plan.jobs:  # not as one sweep: this way progress and cancelling reach into each
-        told += run([job], engine(EngineName.EMBEDDED), options=options, watch=watch)
+        told += run_designs([job], engine(EngineName.EMBEDDED), options=options, watch=watch)
     plan, results = that_ran(plan, told)
     answer = {
         "iojoule_version": __version__,

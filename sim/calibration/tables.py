@@ -39,8 +39,8 @@ DRAWS = 3
 """Of the posterior, for the spread."""
 
 SATURATED = 0.01
-"""Where a deeper queue is served no faster than that (log), its requests only wait longer, and its
-draws spread like those before."""
+"""If throughput rises by less than this (log) from one depth to the next, the drive is saturated:
+requests only wait longer, and the spread of the shallower depth is used."""
 
 STATE_SD = 0.3
 """Log sd for power states below PS0: their caps are declared, and nobody measured points there."""
@@ -215,26 +215,24 @@ class _Runs:
 
 
 Simulated = tuple[Outcome, list[Outcome]]
-"""At the estimate, and at the draws: their spread alone counts, for which short runs do."""
+"""At the estimate, and at the draws, of which only the spread is used: short runs suffice."""
 
 
 def _simulated(runs: _Runs, line: Line) -> list[Simulated]:
     """One line, by depth."""
     found: list[Simulated] = []
     rate = min(line.jobs / ALONE_SECONDS, FASTEST_BYTES_PER_SECOND / line.request_bytes)
+    first = runs.run(runs.point(line, DEPTHS[0], rate), runs.cube, line.state, brief=True)
+    rate = float(np.exp(first.log_iops))
     for depth in DEPTHS:
+        # a deeper queue serves at least the rate of the shallower one, so the warm-up that
+        # follows from that rate is long enough to fill the queue
         point = runs.point(line, depth, rate)
-        if depth == DEPTHS[0]:
-            rate = float(np.exp(runs.run(point, runs.cube, line.state, brief=True).log_iops))
-            point = replace(point, iops=rate)
         best = runs.run(point, runs.cube, line.state)
-        saturated = bool(found) and best.log_iops - found[-1][0].log_iops < SATURATED
-        # what a shallower queue served is no more than what the next one serves, so that queues
-        # are full before requests are counted
         rate = float(np.exp(best.log_iops))
         if line.state:
             drawn = []
-        elif saturated:
+        elif found and best.log_iops - found[-1][0].log_iops < SATURATED:
             drawn = found[-1][1]
         else:
             at_rate = replace(point, iops=rate)

@@ -39,21 +39,21 @@ class Kept(Generic[M]):
             folder.mkdir(parents=True, exist_ok=True)
             for path in {*folder.glob(FILES)} - {self.path}:
                 for line in path.read_bytes().split(b"\n"):
-                    self._read(line, kind)
+                    self._read(line)
             lines = self.path.read_bytes().split(b"\n") if self.path.exists() else []
             for line in lines:
-                self._read(line, kind)
+                self._read(line)
             self._file = self.path.open("ab")
             if lines and lines[-1]:  # whoever wrote it was ended within a line
                 self._file.write(b"\n")
         except OSError as error:
             raise self._unusable(error) from None
 
-    def _read(self, line: bytes, kind: type[M]) -> None:
+    def _read(self, line: bytes) -> None:
         try:
             told = json.loads(line)
             if told["schema_version"] == SCHEMA_VERSION:
-                self._known[told["key"]] = kind.model_validate_json(json.dumps(told["result"]))
+                self._known[told["key"]] = self.kind.model_validate_json(json.dumps(told["result"]))
         except (ValueError, TypeError, KeyError, ValidationError):
             return  # half a line, or what another version made: computed once more
 

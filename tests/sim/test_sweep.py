@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -6,7 +7,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.errors import ConfigError
+from iojoule.sim.errors import ConfigError, LimitError
 from iojoule.sim.findings import RefusedError
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.sweep import (
@@ -129,11 +130,16 @@ def test_one_failure_calls_the_others_off_and_names_its_place() -> None:
 
 def test_designs_that_go_past_a_limit_are_left_out_and_the_others_go_on() -> None:
     stops = (1_000, 1_000_000_000, 2_000)
-    jobs = [Job(*with_values(DEVICE, SCENARIO, {"flows.stop_ns": stop})) for stop in stops]
+    varied = [{"flows.stop_ns": stop} for stop in stops]
+    jobs = [
+        Job(*with_values(DEVICE, SCENARIO, values), labels={"varied": values}) for values in varied
+    ]
     options = RunOptions(limits=Limits(events=5_000))
     with open_pool(2) as pool:
         told = run_designs(jobs, EmbeddedEngine(), pool=pool, options=options)
     assert [isinstance(each, LeftOut) for each in told] == [False, True, False]
+    with pytest.raises(LimitError):  # a single drive, of which nothing is varied
+        run_designs([replace(jobs[1], labels={})], EmbeddedEngine(), options=options)
 
 
 def test_a_single_run_tells_how_far_it_is() -> None:

@@ -113,10 +113,9 @@ class Host {
     std::uint64_t transactions[2] = {0, 0};
   };
 
-  // Whether what a job's CPU has done then is measured: a busy one takes note of completions late.
-  bool measures(std::uint64_t at_ns) const {
-    return measuring_ || at_ns >= context_.options.warmup_ns;
-  }
+  // Whether work that a job's CPU finishes then is measured. A busy CPU finishes completions later
+  // than the drive, some of them after the end of the warm-up.
+  bool measures(std::uint64_t at_ns) const { return at_ns >= context_.options.warmup_ns; }
   void set_up_loop(Flow& flow);
   bool may_make(Flow& flow, std::uint64_t at_ns);
   std::uint32_t make(std::uint16_t index, std::uint16_t job, std::uint64_t at_ns);
