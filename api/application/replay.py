@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from iojoule.api.application.traces import placed
@@ -15,8 +15,12 @@ from iojoule.datasets.traces.read import Batch, TraceReader
 from iojoule.datasets.traces.volumes import survey
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Limits
-from iojoule.sim.engines.fast import FastResult, FastSimulation
+from iojoule.sim.engines.fast import FastResult, FastSimulation, Interval
 from iojoule.sim.result import Mode
+from iojoule.sim.scale_model import scale_model
+
+REQUESTS_WHOLE = 40_000_000
+"""Of a day are simulated one by one, in about a minute; of a longer one about as many."""
 
 _AHEAD = 4
 """Batches that are read before the drive takes them."""
@@ -30,28 +34,67 @@ class Replay:
         result: Of the engine.
         notes: What to know of the requests.
         ranges: Volume -> where its address range begins on the drive, where there are several.
+        scale: Of the model that `result` is of; counts, times and joules of the whole are so many
+            times those.
     """
 
     result: FastResult
     notes: tuple[str, ...]
-    ranges: dict[str, int]
+    ranges: dict[str, int] = field(default_factory=dict)
+    scale: float = 1.0
 
     @property
     def powered(self) -> bool:
         """Whether anything is known of what the drive draws."""
         return self.result.device.energy_joules is not None
 
+    @property
+    def requests(self) -> int:
+        """Of the whole trace or day."""
+        return self._whole(self.result.requests)
+
+    @property
+    def seconds(self) -> float:
+        """From time 0 until the drive has come to rest."""
+        return self.result.simulated_seconds * self.scale
+
+    @property
+    def joules(self) -> dict[str, float] | None:
+        """By component; None: nothing is known."""
+        joules = self.result.device.energy_joules
+        return joules and {name: each * self.scale for name, each in joules.items()}
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """The time line."""
+        return [
+            replace(
+                each,
+                start_seconds=each.start_seconds * self.scale,
+                seconds=each.seconds * self.scale,
+                reads=self._whole(each.reads),
+                writes=self._whole(each.writes),
+                bytes_read=self._whole(each.bytes_read),
+                bytes_written=self._whole(each.bytes_written),
+            )
+            for each in self.result.intervals
+        ]
+
+    def _whole(self, count: int) -> int:
+        return round(count * self.scale)
+
     def document(self) -> dict[str, Any]:
         """As JSON."""
         result = self.result
         return {
-            "requests": result.requests,
-            "reads": result.reads,
-            "writes": result.writes,
-            "bytes_read": result.bytes_read,
-            "bytes_written": result.bytes_written,
-            "simulated_seconds": result.simulated_seconds,
-            "energy_joules": result.device.energy_joules,
+            "requests": self.requests,
+            "reads": self._whole(result.reads),
+            "writes": self._whole(result.writes),
+            "bytes_read": self._whole(result.bytes_read),
+            "bytes_written": self._whole(result.bytes_written),
+            "simulated_seconds": self.seconds,
+            "scale": self.scale,
+            "energy_joules": self.joules,
             "energy_unknown": result.device.energy_unknown,
             "write_amplification": result.write_amplification,
             "latency": result.latency.model_dump(),
@@ -60,7 +103,7 @@ class Replay:
             "volume_ranges_bytes": self.ranges,
             "intervals": [
                 asdict(interval) | ({} if self.powered else {"watts": None})
-                for interval in result.intervals
+                for interval in self.intervals
             ],
             "notes": list(self.notes),
         }
@@ -92,20 +135,32 @@ def replay_day(
     requests: int,
     volumes: int,
     seed: int,
+    scale: float | None,
     interval_seconds: float,
     limits: Limits,
 ) -> Replay:
     """Replay a synthetic day; the requests are drawn in a thread of their own.
 
+    Args:
+        scale: Simulate a model of the day and the drive (`sim.scale_model`); None: 1 for a day of
+            at most `REQUESTS_WHOLE`, and else what comes near to so many.
+
     Raises:
         InputError: The drive cannot hold the volumes, or cannot be simulated.
     """
-    simulation = _drive(device, interval_seconds, limits)
-    day = SyntheticDay(simulation.capacity_bytes, requests, volumes, seed)
+    model, scale = scale_model(device, requests / REQUESTS_WHOLE if scale is None else scale)
+    simulation = _drive(model, interval_seconds / scale, limits)
+    day = SyntheticDay(simulation.capacity_bytes, requests, volumes, seed, scale)
     for batch in ahead(day.batches):
         simulation.feed(*batch[:4])
-    note = "a synthetic day with the statistics of the Alibaba block traces of 2020, no real trace"
-    return Replay(simulation.result(), (note,), {})
+    notes = ["a synthetic day with the statistics of the Alibaba block traces of 2020, no real trace"]
+    if scale > 1:
+        notes.append(
+            f"a model at a scale of 1:{scale:.4g} was simulated: as much load a second, and "
+            f"{scale:.4g} times fewer seconds, pages in a block and addresses; --scale 1 simulates "
+            "the whole day"
+        )
+    return Replay(simulation.result(), tuple(notes), scale=scale)
 
 
 def _drive(device: DeviceConfig, interval_seconds: float, limits: Limits) -> FastSimulation:

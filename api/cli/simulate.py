@@ -115,7 +115,7 @@ _SHARED = frozenset({"ssd", "mode", "output", "max_memory"})
 _OF_TRACES = frozenset(
     {"trace_format", "volume", "start", "seconds", "speed", "sample", "time_unit", "wrap"}
 )
-_OF_REPLAYS = _OF_TRACES | {"trace", "day", "interval"}
+_OF_REPLAYS = _OF_TRACES | {"trace", "day", "scale", "interval"}
 
 
 def _check_fits(ctx: typer.Context, *, trace: bool, day: bool, front: bool) -> None:
@@ -133,6 +133,8 @@ def _check_fits(ctx: typer.Context, *, trace: bool, day: bool, front: bool) -> N
         _refuse_all(ctx, given & {"interval"}, "needs --trace or --day")
     if not trace:
         _refuse_all(ctx, given & _OF_TRACES, "needs --trace")
+    if not day:
+        _refuse_all(ctx, given & {"scale"}, "needs --day")
     if not front:
         _refuse_all(ctx, given & {"cost"}, "needs --front")
 
@@ -233,6 +235,15 @@ def simulate(
             "--day", min=1, metavar="REQUESTS", help="Replay a synthetic day of cloud volumes."
         ),
     ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Simulate a model of day and drive, N times smaller at the same load; default: "
+            "1 up to 40 million requests, else what takes a minute.",
+        ),
+    ] = None,
     interval: Annotated[
         float, typer.Option("--interval", min=1e-3, metavar="SECONDS", help="Of the time line.")
     ] = 3600.0,
@@ -260,7 +271,7 @@ def simulate(
             limits=Limits(memory_bytes=max_memory << 20),
         )
         answer = (
-            replayed.day(day)
+            replayed.day(day, scale)
             if day
             else replayed.trace(
                 trace or [],

@@ -43,13 +43,14 @@ class Replayed:
             self.device, reader, interval_seconds=self.interval_seconds, limits=self.limits
         )
 
-    def day(self, requests: int) -> Replay:
-        """Under a synthetic day of about so many requests."""
+    def day(self, requests: int, scale: float | None) -> Replay:
+        """Under a synthetic day of about so many requests, or a model of it."""
         return replay_day(
             self.device,
             requests=requests,
             volumes=DAY_VOLUMES,
             seed=1,
+            scale=scale,
             interval_seconds=self.interval_seconds,
             limits=self.limits,
         )
@@ -68,12 +69,12 @@ def emit_replay(replay: Replay, *, as_json: bool) -> None:
 def _parts(replay: Replay) -> list[object]:
     result = replay.result
     table = console.new_table(TITLES, title="Time line")
-    for interval in result.intervals:
+    for interval in replay.intervals:
         table.add_row(*_cells(interval, powered=replay.powered))
-    joules, seconds = sum(result.joules.values()), result.simulated_seconds
-    watts = quantity("watts", joules / seconds) if seconds and replay.powered else "unknown power"
+    joules, seconds = replay.joules, replay.seconds
+    watts = quantity("watts", sum(joules.values()) / seconds) if joules else "unknown power"
     total = (
-        f"{result.requests} requests in {quantity('seconds', seconds)}: {watts} on average, "
+        f"{replay.requests} requests in {quantity('seconds', seconds)}: {watts} on average, "
         f"p99 {quantity('_ns', result.latency.p99_ns)}"
     )
     unknown = result.device.energy_unknown

@@ -15,6 +15,9 @@ et al., Performance Evaluation 142, 2020, fit two phases), the load of the day i
 with its peak at 14 h plus noise by the minute, one request in five begins where the volume's last
 one ended, addresses follow the eighth power of a uniform draw, and sizes are the same for all
 volumes. Sub-second patterns of one volume are therefore not those of the traces.
+
+A day at a scale of n goes by in fast motion: its rates, bursts and sizes of requests are the same,
+but it has n times fewer seconds and volumes n times smaller, so that a block is written as often.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ SIZES_KIB = (4, 8, 16, 32, 64, 128, 256, 512)
 READ_ODDS = (0.42, 0.10, 0.20, 0.10, 0.08, 0.05, 0.030, 0.020)
 WRITE_ODDS = (0.50, 0.13, 0.13, 0.09, 0.07, 0.04, 0.025, 0.015)
 WRITE_SHARE = 0.75
+BLOCK_BYTES = 4096
+VOLUME_BYTES_MIN = 1024 * max(SIZES_KIB)
 
 
 @dataclass(frozen=True)
@@ -44,23 +49,32 @@ class SyntheticDay:
 
     Attributes:
         space_bytes: Of the drive, which the volumes fill.
-        requests: About how many; their number varies by the noise of a day.
+        requests: About how many in a whole day; their number varies by the noise of a day.
         volumes: How many there are.
         seed: The same seed makes the same requests.
+        scale: Of the day; only the part `requests` / `scale` is drawn.
     """
 
     space_bytes: int
     requests: int = REQUESTS
     volumes: int = 1000
     seed: int = 1
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.volumes <= 100_000 or not 1 <= self.requests <= 10**11:
             raise InputError("a day has 1 to 100,000 volumes and 1 to 10^11 requests")
-        if self.space_bytes // self.volumes < 1 << 20:
+        if self.scale < 1:
+            raise InputError(f"a day at a scale of {self.scale:.4g}: must be 1 or more")
+        if self.space_bytes * self.scale / self.volumes < 1 << 20:
             raise InputError(
                 f"{self.volumes} volumes on {self.space_bytes} bytes have less than 1 MiB each; "
                 "take a larger drive or fewer volumes"
+            )
+        if self.space_bytes < self.volumes * VOLUME_BYTES_MIN:
+            raise InputError(
+                f"a day at a scale of {self.scale:.4g} leaves {self.volumes} volumes less than the "
+                f"largest request of {VOLUME_BYTES_MIN} bytes each; take a smaller scale"
             )
 
     def batches(self) -> Iterator[Batch]:
@@ -85,9 +99,8 @@ class SyntheticDay:
         rate = rng.lognormal(0.0, 1.6, self.volumes)
         rate *= self.requests / SECONDS / rate.sum()
         space = rng.lognormal(0.0, 1.0, self.volumes)
-        blocks = np.maximum(
-            space / space.sum() * (self.space_bytes // 4096 - 256 * self.volumes), 0
-        )
+        least = max(256 / self.scale, VOLUME_BYTES_MIN / BLOCK_BYTES)
+        blocks = space / space.sum() * (self.space_bytes // BLOCK_BYTES - least * self.volumes)
         mostly_write = rng.random(self.volumes) < 0.92
         writes = np.where(
             mostly_write, rng.beta(8, 1.6, self.volumes), rng.beta(2, 8, self.volumes)
@@ -97,12 +110,13 @@ class SyntheticDay:
         load *= rng.gamma(25, 1 / 25, len(minute))
         config = DayConfig()
         config.seed = self.seed
-        config.slots = SECONDS
+        config.slots = SECONDS / self.scale
+        config.slots_per_minute = 60 / self.scale
         config.minutes = (load / load.mean()).tolist()
         config.rate = rate.tolist()
         config.burst_time = np.exp(rng.uniform(np.log(0.005), np.log(0.1), self.volumes)).tolist()
         config.write_share = _with_mean(writes, rate, WRITE_SHARE).tolist()
-        config.blocks = (blocks.astype(np.int64) + 256).tolist()
+        config.blocks = (blocks + least).astype(np.int64).tolist()
         config.sizes = [1024 * size for size in SIZES_KIB]
         config.read_odds, config.write_odds = list(READ_ODDS), list(WRITE_ODDS)
         return config

@@ -128,6 +128,7 @@ void bind_day(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("seed", &DayConfig::seed)
       .def_rw("slots", &DayConfig::slots)
+      .def_rw("slots_per_minute", &DayConfig::slots_per_minute)
       .def_rw("steady_share", &DayConfig::steady_share)
       .def_rw("burst_slots", &DayConfig::burst_slots)
       .def_rw("sequential_share", &DayConfig::sequential_share)

@@ -120,7 +120,7 @@ void Day::start_slot() {
     total += weights_[i] = config_.rate[i] * (config_.steady_share + burst);
   }
   build(weights_, volume_choices_);
-  const auto minute = static_cast<std::size_t>(slot_ / 60) % config_.minutes.size();
+  const auto minute = static_cast<std::size_t>(slot_ / config_.slots_per_minute) % config_.minutes.size();
   const double mean_gap_s = 1 / (total * config_.minutes[minute]);
   // what is left of the gap that reaches into the slot passes at the new pace
   const double left = mean_gap_s_ > 0 ? (time_s_ - slot_) / mean_gap_s_ : gaps_[draw() % quantiles];

@@ -13,6 +13,7 @@ namespace iojoule::traces {
 struct DayConfig {
   std::uint64_t seed = 1;
   double slots = 86400;
+  double slots_per_minute = 60;    // of the day; fewer in fast motion
   double steady_share = 0.4;       // of a volume's requests; the others come in bursts
   double burst_slots = 4;          // mean length of a burst
   double sequential_share = 0.2;   // requests that begin where the volume's last one ended
