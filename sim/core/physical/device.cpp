@@ -71,7 +71,8 @@ RunResult Device::run() {
 }
 
 ModelError Device::halted() const {
-  const std::string under_way = std::to_string(host_.outstanding()) + " requests under way";
+  const std::string under_way =
+      std::to_string(std::max<std::uint64_t>(commands_, host_.outstanding())) + " requests under way";
   std::uint64_t retired = 0;
   for (std::uint32_t p = 0; p < context_.layout.planes; ++p) {
     retired += context_.blocks.retired_blocks(p);

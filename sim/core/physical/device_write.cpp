@@ -19,7 +19,11 @@ bool Device::keeps_copies(std::uint16_t flow) const {
 
 void Device::data_arrives(std::uint32_t index) {
   host_.request(index).progress = 0;
-  if (waiting_writes_.head != none || !advance_write(index)) host_.push(waiting_writes_, index);
+  if (waiting_writes_.head != none || !advance_write(index)) {
+    host_.push(waiting_writes_, index);
+  } else {
+    part_done(index);
+  }
 }
 
 // Takes the request's units into the cache, as many as there is room for; true when it has all.
@@ -79,13 +83,13 @@ bool Device::advance_write(std::uint32_t index) {
   }
   const std::uint64_t bytes = std::uint64_t{request.sectors} * sector_bytes;
   request.data_end_ps = std::max(request.data_end_ps, access_dram(to_ps(now_ns), bytes));
-  part_done(index);
   return true;
 }
 
 void Device::retry_writes() {
   while (waiting_writes_.head != none && advance_write(waiting_writes_.head)) {
-    host_.pop(waiting_writes_);
+    // Out of the queue first: a request that is done may be free at once.
+    part_done(host_.pop(waiting_writes_));
   }
 }
 

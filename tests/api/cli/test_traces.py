@@ -94,6 +94,16 @@ def test_an_option_of_traces_needs_a_trace(iojoule: Iojoule, option: tuple[str, 
     assert iojoule("simulate", "--ssd", "samsung-980-pro-1tb", "--day", "10", *option).code == 2
 
 
+def test_a_scale_is_one_of_a_day(iojoule: Iojoule, trace: Path) -> None:
+    drive = ("simulate", "--ssd", "samsung-980-pro-1tb")
+    assert iojoule(*drive, "--trace", trace, "--scale", "2").code == 2
+    assert iojoule(*drive, "--day", "20000", "--scale", "0.5").code == 2
+    told = json.loads(iojoule(*drive, "--day", "20000", "--scale", "4").out)
+    assert told["scale"] == 4
+    assert told["requests"] == pytest.approx(20_000, rel=0.2)
+    assert told["simulated_seconds"] == pytest.approx(86_400, rel=0.01)
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -98,6 +98,15 @@ def test_writes_that_overwrite_the_drive_collect() -> None:
     assert result.intervals[-2].state is DriveState.collecting
 
 
+def test_writes_that_overflow_the_buffer_are_all_served_at_the_pace_of_the_dies() -> None:
+    count, slots, dies, program_ns = 1000, 128, 4, 750 * US
+    result = feed(drive(), np.arange(count) * 100, np.arange(count), is_write=True)
+    assert result.requests == count
+    wait_ns = (count - slots) / dies * program_ns
+    assert result.latency.max_ns == pytest.approx(wait_ns, rel=0.03)
+    assert result.latency.mean_ns == pytest.approx(wait_ns * (1 - slots / count) / 2, rel=0.03)
+
+
 @pytest.mark.parametrize("read_percent", [100, 70, 0])
 def test_the_event_engine_says_the_same(read_percent: int) -> None:
     flow = FlowConfig(
