@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.engines.fast import DriveState, FastEngine, FastResult, FastSimulation
 from iojoule.sim.errors import ConfigError
 from iojoule.sim.result import EngineName
-from iojoule.sim.workload import FlowConfig, Scenario
-from tests.sim.engines.fast_cases import CASES, rows
+from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
+from tests.sim.engines.fast_cases import CASES, case, rows
 from tests.sim.physical.drives import READS, SECOND, US, drive
 
 PAGE = 8192
@@ -105,6 +106,34 @@ def test_writes_that_overflow_the_buffer_are_all_served_at_the_pace_of_the_dies(
     wait_ns = (count - slots) / dies * program_ns
     assert result.latency.max_ns == pytest.approx(wait_ns, rel=0.03)
     assert result.latency.mean_ns == pytest.approx(wait_ns * (1 - slots / count) / 2, rel=0.03)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_is_fed_is_served_as_a_trace_of_the_engines(seed: int, tmp_path: Path) -> None:
+    """At loads from a hundredth to many times what the drive can serve."""
+    count, rng = 3000, np.random.default_rng(seed)
+    fetched = {"preconditioning": False, "io_queue_depth": 65535, "queue_fetch_size": 65535}
+    device = case(seed)[0].model_copy(update=fetched)
+    made = FastSimulation(device)
+    arrival_ns = np.cumsum(rng.exponential(1e9 / 10 ** rng.uniform(2.5, 5.0), count)).astype(int)
+    sectors = rng.choice([8, 16, 64, 256], count)
+    first = rng.integers(0, (made.capacity_bytes // 512 - 256) // 8, count) * 8
+    writes = rng.random(count) < rng.choice([0.0, 0.5, 1.0])
+    made.feed(arrival_ns, first * 512, sectors * 512, writes)
+    fed = made.result()
+    path = tmp_path / "requests.trace"
+    rows = zip(arrival_ns, first, sectors, writes, strict=True)
+    path.write_text("".join(f"{at} 0 {at_sector} {n} {1 - w}\n" for at, at_sector, n, w in rows))
+    scenario = Scenario(flows=(FlowConfig(kind=FlowKind.TRACE, trace_path=str(path)),))
+    near, exact = (each.run(device, scenario) for each in (FastEngine(), EmbeddedEngine()))
+    assert fed.requests == near.flows[0].serviced == count
+    for told, most in ((near, 1e-3), (exact, 0.1)):
+        latency = told.flows[0].device_latency.all
+        assert fed.latency.mean_ns == pytest.approx(latency.mean_ns, rel=most)
+        assert fed.latency.p99_ns == pytest.approx(latency.p99_ns, rel=most)
+        assert sum(fed.joules.values()) == pytest.approx(
+            told.device.energy_joules_total, rel=most / 5
+        )
 
 
 @pytest.mark.parametrize("read_percent", [100, 70, 0])
