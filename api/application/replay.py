@@ -153,12 +153,17 @@ def replay_day(
     day = SyntheticDay(simulation.capacity_bytes, requests, volumes, seed, scale)
     for batch in ahead(day.batches):
         simulation.feed(*batch[:4])
-    notes = ["a synthetic day with the statistics of the Alibaba block traces of 2020, no real trace"]
+    notes = [
+        "a synthetic day with the statistics of the Alibaba block traces of 2020, no real trace"
+    ]
     if scale > 1:
+        whole = replace(day, space_bytes=round(day.space_bytes * scale), scale=1.0)
         notes.append(
             f"a model at a scale of 1:{scale:.4g} was simulated: as much load a second, and "
-            f"{scale:.4g} times fewer seconds, pages in a block and addresses; --scale 1 simulates "
-            "the whole day"
+            f"{scale:.4g} times fewer seconds, pages in a block and addresses. Its busiest second "
+            f"brings {day.busiest_second():,.0f} requests, that of a whole day about "
+            f"{whole.busiest_second():,.0f}: a drive that falls behind there has slower rare "
+            "writes than told; --scale 1 simulates the whole day"
         )
     return Replay(simulation.result(), tuple(notes), scale=scale)
 

@@ -94,6 +94,10 @@ class SyntheticDay:
             if count < BATCH_ROWS:
                 return
 
+    def busiest_second(self) -> float:
+        """Requests that the busiest second of the day brings, on average."""
+        return Day(self._config()).busiest_second()
+
     def _config(self) -> DayConfig:
         rng = np.random.default_rng(self.seed)
         rate = rng.lognormal(0.0, 1.6, self.volumes)

@@ -128,6 +128,12 @@ void Day::start_slot() {
   time_s_ = slot_ + left * mean_gap_s_;
 }
 
+double Day::busiest_second() {
+  double most = 0;
+  for (; slot_ < config_.slots; start_slot()) most = std::max(most, 1 / mean_gap_s_);
+  return most;
+}
+
 std::size_t Day::next(const Requests& into) {
   std::size_t count = 0;
   while (count < into.arrival_ns.size()) {

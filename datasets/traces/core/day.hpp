@@ -38,6 +38,8 @@ class Day {
   explicit Day(DayConfig config);
   // Fills the arrays; fewer than asked only at the end of the day.
   std::size_t next(const Requests& into);
+  // Requests that the busiest second from here on brings, on average; the day is over then.
+  double busiest_second();
 
  private:
   struct Choice {  // of the alias method (Walker; Vose 1991): one draw, one comparison

@@ -63,3 +63,30 @@ def test_a_seed_makes_the_same_day_and_another_one_another() -> None:
 def test_volumes_that_do_not_fit_the_drive_are_refused() -> None:
     with pytest.raises(InputError, match="fewer volumes"):
         SyntheticDay(1 << 20, volumes=1000)
+
+
+def test_at_a_scale_the_rates_stay_and_seconds_and_addresses_are_fewer() -> None:
+    whole = SyntheticDay(SPACE, requests=3_000_000, seed=7)
+    model = SyntheticDay(SPACE // 16, requests=3_000_000, seed=7, scale=16)
+    drawn = Batch(*map(np.concatenate, zip(*model.batches(), strict=True)))
+    assert len(drawn.arrival_ns) == pytest.approx(3_000_000 / 16, rel=0.1)
+    assert 86_000e9 < 16 * drawn.arrival_ns[-1] < 86_400e9
+    assert (drawn.offset_bytes + drawn.size_bytes).max() <= SPACE // 16
+    assert drawn.size_bytes.mean() == pytest.approx(33_700, rel=0.05)
+    # the day's load has its peak at 14 h
+    hours = np.bincount(drawn.arrival_ns // 225_000_000_000, minlength=24)
+    assert hours[11:17].sum() > 1.5 * (hours[:3].sum() + hours[21:].sum())
+    assert 1 < whole.busiest_second() / model.busiest_second() < 5
+
+
+def test_the_busiest_second_is_that_of_the_requests(day: Batch) -> None:
+    drawn = np.bincount(day.arrival_ns // 10**9).max()
+    told = SyntheticDay(SPACE, requests=3_000_000, seed=7).busiest_second()
+    # bursts are drawn anew, and requests around them by chance
+    assert drawn / 2 < told < 2 * drawn
+
+
+@pytest.mark.parametrize("scale", [0.5, 3000.0])
+def test_a_scale_that_cannot_be_is_refused(scale: float) -> None:
+    with pytest.raises(InputError, match="scale"):
+        SyntheticDay(int(SPACE / scale), scale=scale)
