@@ -84,6 +84,7 @@ def _parts(replay: Replay) -> list[object]:
 
 def _cells(interval: Interval, *, powered: bool) -> list[str]:
     seconds = interval.seconds
+    busy = interval.requests > 0 or interval.latency_mean_ns > 0
     return [
         quantity("seconds", interval.start_seconds),
         f"{interval.requests / seconds:.4g}",
@@ -92,5 +93,5 @@ def _cells(interval: Interval, *, powered: bool) -> list[str]:
         quantity("watts", interval.watts) if powered else "unknown",
         quantity("_ns", interval.latency_mean_ns),
         quantity("_ns", interval.latency_p99_ns),
-        interval.state.value if interval.requests else f"idle, {interval.state.value}",
+        interval.state.value if busy else f"idle, {interval.state.value}",
     ]

@@ -76,7 +76,7 @@ class DriveState(StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """One interval of a trace; requests count in the interval in which they arrive.
+    """One interval of a trace; requests count where they arrive, latencies where they are settled.
 
     Percentiles are within 0.4 %.
     """

@@ -1,6 +1,7 @@
 // The drive whose requests are fed in the order of arrival. A read costs no event unless its die or
 // the firmware is busy, and its completion is known when its die begins it.
 #include <algorithm>
+#include <functional>
 
 #include "../physical/consistency.hpp"
 #include "../physical/device.hpp"
@@ -9,6 +10,7 @@ namespace iojoule::sim::physical {
 
 namespace {
 constexpr std::uint32_t prefetched_units_max = 127;
+constexpr std::size_t over_few = 64;
 }
 
 void Device::begin_feeding(CompletionSink& sink) {
@@ -24,7 +26,15 @@ void Device::feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
     advance_fed(arrives_ns);
   }
   context_.events.pass(arrives_ns);
-  accept(host_.make_from_outside(kind, sector, sectors, at_ns));
+  const std::uint32_t index = host_.make_from_outside(kind, sector, sectors, at_ns);
+  if (place_free()) [[likely]] {
+    accept(index);
+  } else {
+    RequestQueue& queue = submission_queues_[0];
+    if (queue.head == none) std::make_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
+    host_.push(queue, index);
+    await_place();
+  }
   flash_.run_marked();
   if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
 }
@@ -71,6 +81,51 @@ void Device::completed_ahead(std::uint32_t index, std::uint64_t done_ns) {
   arm_fold_timer();
   fed_->completed(index, done_ns);
   host_.free(index);
+  if (over_ns_.size() >= over_most_ && submission_queues_[0].head == none) forget_over();
+  over_ns_.push_back(done_ns);
+  if (submission_queues_[0].head != none) [[unlikely]] {
+    std::push_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
+    await_place();
+  }
+}
+
+// Often enough that those that are not over yet stay in the processor's cache.
+void Device::forget_over() {
+  std::erase_if(over_ns_, [now_ns = context_.now_ns()](std::uint64_t at_ns) { return at_ns <= now_ns; });
+  over_most_ = std::max(over_few, 2 * over_ns_.size());
+}
+
+// The drive holds no more than it fetches, and the host's queue no more than its depth.
+std::uint32_t Device::places() const {
+  return std::min(fetch_limit_, context_.device.io_queue_depth);
+}
+
+// Whether the drive takes another command at once.
+bool Device::place_free() {
+  if (submission_queues_[0].head != none) return false;
+  if (in_device_[0] + over_ns_.size() < places()) [[likely]] return true;
+  forget_over();
+  return in_device_[0] + over_ns_.size() < places();
+}
+
+// The first of those completed ahead that is over lets the next in.
+void Device::await_place() {
+  if (over_ns_.empty() || over_ns_.front() >= place_free_ns_) return;
+  place_free_ns_ = over_ns_.front();
+  context_.schedule(std::max(place_free_ns_, context_.now_ns()), EventKind::place_free, 0);
+}
+
+void Device::on_place_free() {
+  RequestQueue& queue = submission_queues_[0];
+  place_free_ns_ = UINT64_MAX;
+  while (queue.head != none) {
+    while (!over_ns_.empty() && over_ns_.front() <= context_.now_ns()) {
+      std::pop_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
+      over_ns_.pop_back();
+    }
+    if (in_device_[0] + over_ns_.size() >= places()) return await_place();
+    accept(host_.pop(queue));
+  }
 }
 
 EnergyResult Device::joules_until_now() {
@@ -79,13 +134,17 @@ EnergyResult Device::joules_until_now() {
   return context_.meter.joules();
 }
 
-RunResult Device::finish_feeding() {
-  while (commands_ > 0 || !finished()) {
+RunResult Device::finish_feeding(const std::function<void(std::uint64_t)>& passing) {
+  while (commands_ > 0 || submission_queues_[0].head != none || !finished()) {
     if (context_.events.empty()) throw halted();
+    passing(context_.events.next_time_ns());
     handle(context_.events.next());
     after_event();
   }
-  advance_fed(std::max(ahead_until_ns_, context_.now_ns()) + context_.options.idle_tail_ns);
+  const std::uint64_t end_ns =
+      std::max(ahead_until_ns_, context_.now_ns()) + context_.options.idle_tail_ns;
+  passing(end_ns);
+  advance_fed(end_ns);
   if (context_.options.check_consistency) check_consistency(context_);
   return report();
 }

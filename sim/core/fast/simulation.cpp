@@ -156,7 +156,9 @@ void Simulation::close_interval() {
 const RunResult& Simulation::finish() {
   if (finished_) return result_;
   finished_ = true;
-  result_ = device_->finish_feeding();
+  result_ = device_->finish_feeding([this](std::uint64_t at_ns) {
+    if (at_ns >= interval_end_ns_) close_intervals(at_ns);
+  });
   if (interval_ns_ > 0) {
     const std::uint64_t end_ns = result_.device.sim_end_ns;
     close_intervals(end_ns);

@@ -102,6 +102,7 @@ void Device::handle(const Event& event) {
     case EventKind::reads_over: return flash_.on_reads_over(subject);
     case EventKind::command_over:
       return context_.power.set_commands(context_.now_ns(), split_commands_ -= subject);
+    case EventKind::place_free: return on_place_free();
     case EventKind::partial_page: return flash_.on_partial_page(subject);
     case EventKind::power_reopens: return flash_.on_power_reopens();
     case EventKind::power_timer:

@@ -32,7 +32,8 @@ class Device final : private FlashClient {
   void advance_fed(std::uint64_t until_ns);
   EnergyResult joules_until_now();
   const HostRequest& request(std::uint32_t index) { return host_.request(index); }
-  RunResult finish_feeding();
+  // `passing` is told of each time before anything happens then.
+  RunResult finish_feeding(const std::function<void(std::uint64_t)>& passing);
 
   // Instead of run, a drive whose requests come from outside (live.hpp): device_live.cpp
   void serve(CompletionSink& sink);
@@ -79,6 +80,11 @@ class Device final : private FlashClient {
     return commands_ == 0 && flash_.busy_dies() == 0 && !flash_.gated();
   }
   void completed_ahead(std::uint32_t index, std::uint64_t done_ns);
+  std::uint32_t places() const;
+  bool place_free();
+  void await_place();
+  void forget_over();
+  void on_place_free();
 
   // commands: device.cpp
   void request_arrives(std::uint32_t index);
@@ -167,6 +173,10 @@ class Device final : private FlashClient {
   const bool ahead_;                   // work is committed when it comes, where that is certain
   CompletionSink* fed_ = nullptr;
   std::uint64_t ahead_until_ns_ = 0;   // the last completion of requests that were fed
+  // When those completed ahead are over, and a few that are; the first on top while others wait.
+  std::vector<std::uint64_t> over_ns_;
+  std::size_t over_most_ = 0;          // then those that are over are left out
+  std::uint64_t place_free_ns_ = UINT64_MAX;
 };
 
 }  // namespace iojoule::sim::physical

@@ -88,6 +88,17 @@ def test_intervals_add_up_to_the_whole() -> None:
     assert {each.state for each in result.intervals} == {DriveState.cached}
 
 
+def test_joules_count_when_they_are_spent_also_after_the_last_request() -> None:
+    burst = feed(
+        metered(), np.zeros(4000, dtype=int), np.arange(4000), interval_seconds=0.01
+    ).intervals
+    # four dies read at once, so that each interval takes alike
+    assert len(burst) > 8
+    middle = [each.watts for each in burst[1:-1]]
+    assert middle == pytest.approx([np.mean(middle)] * len(middle), rel=0.05)
+    assert [each.requests for each in burst[1:]] == [0] * (len(burst) - 1)
+
+
 def test_writes_that_overwrite_the_drive_collect() -> None:
     rng = np.random.default_rng(7)
     capacity = FastSimulation(drive()).capacity_bytes // PAGE
@@ -112,7 +123,8 @@ def test_writes_that_overflow_the_buffer_are_all_served_at_the_pace_of_the_dies(
 def test_what_is_fed_is_served_as_a_trace_of_the_engines(seed: int, tmp_path: Path) -> None:
     """At loads from a hundredth to many times what the drive can serve."""
     count, rng = 3000, np.random.default_rng(seed)
-    fetched = {"preconditioning": False, "io_queue_depth": 65535, "queue_fetch_size": 65535}
+    places = [1, 8, 32, 512, 65535][seed % 5]
+    fetched = {"preconditioning": False, "io_queue_depth": 65535, "queue_fetch_size": places}
     device = case(seed)[0].model_copy(update=fetched)
     made = FastSimulation(device)
     arrival_ns = np.cumsum(rng.exponential(1e9 / 10 ** rng.uniform(2.5, 5.0), count)).astype(int)
