@@ -104,6 +104,17 @@ def numbers(text: str) -> set[str]:
     return set(re.findall(r"\d[\d,]*(?:\.\d+)?", text))
 
 
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def same_drawing(drawn: Path, shown: Path) -> None:
+    """Nobody can see the difference; another processor rounds last digits otherwise."""
+    one, other = (path.read_text("utf-8") for path in (drawn, shown))
+    assert NUMBER.sub("", one) == NUMBER.sub("", other), drawn.name
+    places = [float(number) for number in NUMBER.findall(other)]
+    assert [float(number) for number in NUMBER.findall(one)] == pytest.approx(places, abs=0.01)
+
+
 OF_THE_READER = re.compile(
     r"my-|mine|db\.toml|points\.csv|servers|now\.json|--dask|W\.toml|ssdconfig|build drive"
     r"|--identify|explain drive|findings\.json|today\.toml"
@@ -150,7 +161,7 @@ def test_the_numbers_of_documented_outputs_are_printed(page: Path, tmp_path: Pat
     for command, output in GALLERY.shown(page):
         assert numbers(output) - numbers(GALLERY.printed(command, tmp_path)) == set(), command
     for drawn in tmp_path.glob("*.svg"):
-        assert drawn.read_bytes() == (ROOT / "docs" / drawn.name).read_bytes(), drawn.name
+        same_drawing(drawn, ROOT / "docs" / drawn.name)
 
 
 def test_the_recommendation_of_the_readme_is_printed(tmp_path: Path) -> None:
