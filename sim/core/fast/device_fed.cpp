@@ -27,13 +27,10 @@ void Device::feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
   }
   context_.events.pass(arrives_ns);
   const std::uint32_t index = host_.make_from_outside(kind, sector, sectors, at_ns);
-  if (place_free()) [[likely]] {
+  if (!others_wait_ && (in_device_[0] + over_ < places_ || place_free())) [[likely]] {
     accept(index);
   } else {
-    RequestQueue& queue = submission_queues_[0];
-    if (queue.head == none) std::make_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
-    host_.push(queue, index);
-    await_place();
+    wait_for_place(index);
   }
   flash_.run_marked();
   if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
@@ -81,50 +78,54 @@ void Device::completed_ahead(std::uint32_t index, std::uint64_t done_ns) {
   arm_fold_timer();
   fed_->completed(index, done_ns);
   host_.free(index);
-  if (over_ns_.size() >= over_most_ && submission_queues_[0].head == none) forget_over();
-  over_ns_.push_back(done_ns);
-  if (submission_queues_[0].head != none) [[unlikely]] {
-    std::push_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
+  if (over_ == over_ns_.size()) [[unlikely]] forget_over();
+  over_ns_[over_++] = done_ns;
+  if (others_wait_) [[unlikely]] {
+    std::push_heap(over_ns_.data(), over_ns_.data() + over_, std::greater<>());
     await_place();
   }
 }
 
 // Often enough that those that are not over yet stay in the processor's cache.
 void Device::forget_over() {
-  std::erase_if(over_ns_, [now_ns = context_.now_ns()](std::uint64_t at_ns) { return at_ns <= now_ns; });
-  over_most_ = std::max(over_few, 2 * over_ns_.size());
+  if (!others_wait_) {
+    const auto is_over = [now_ns = context_.now_ns()](std::uint64_t at_ns) { return at_ns <= now_ns; };
+    over_ = static_cast<std::size_t>(
+        std::remove_if(over_ns_.data(), over_ns_.data() + over_, is_over) - over_ns_.data());
+  }
+  over_ns_.resize(std::max(over_few, 2 * over_));
 }
 
-// The drive holds no more than it fetches, and the host's queue no more than its depth.
-std::uint32_t Device::places() const {
-  return std::min(fetch_limit_, context_.device.io_queue_depth);
-}
-
-// Whether the drive takes another command at once.
+// Whether the drive takes another command after all.
 bool Device::place_free() {
-  if (submission_queues_[0].head != none) return false;
-  if (in_device_[0] + over_ns_.size() < places()) [[likely]] return true;
   forget_over();
-  return in_device_[0] + over_ns_.size() < places();
+  return in_device_[0] + over_ < places_;
+}
+
+void Device::wait_for_place(std::uint32_t index) {
+  if (!others_wait_) std::make_heap(over_ns_.data(), over_ns_.data() + over_, std::greater<>());
+  others_wait_ = true;
+  host_.push(submission_queues_[0], index);
+  await_place();
 }
 
 // The first of those completed ahead that is over lets the next in.
 void Device::await_place() {
-  if (over_ns_.empty() || over_ns_.front() >= place_free_ns_) return;
-  place_free_ns_ = over_ns_.front();
+  if (over_ == 0 || over_ns_[0] >= place_free_ns_) return;
+  place_free_ns_ = over_ns_[0];
   context_.schedule(std::max(place_free_ns_, context_.now_ns()), EventKind::place_free, 0);
 }
 
 void Device::on_place_free() {
-  RequestQueue& queue = submission_queues_[0];
   place_free_ns_ = UINT64_MAX;
-  while (queue.head != none) {
-    while (!over_ns_.empty() && over_ns_.front() <= context_.now_ns()) {
-      std::pop_heap(over_ns_.begin(), over_ns_.end(), std::greater<>());
-      over_ns_.pop_back();
+  while (others_wait_) {
+    while (over_ > 0 && over_ns_[0] <= context_.now_ns()) {
+      std::pop_heap(over_ns_.data(), over_ns_.data() + over_--, std::greater<>());
     }
-    if (in_device_[0] + over_ns_.size() >= places()) return await_place();
-    accept(host_.pop(queue));
+    if (in_device_[0] + over_ >= places_) return await_place();
+    const std::uint32_t index = host_.pop(submission_queues_[0]);
+    others_wait_ = submission_queues_[0].head != none;
+    accept(index);
   }
 }
 
@@ -135,7 +136,7 @@ EnergyResult Device::joules_until_now() {
 }
 
 RunResult Device::finish_feeding(const std::function<void(std::uint64_t)>& passing) {
-  while (commands_ > 0 || submission_queues_[0].head != none || !finished()) {
+  while (commands_ > 0 || others_wait_ || !finished()) {
     if (context_.events.empty()) throw halted();
     passing(context_.events.next_time_ns());
     handle(context_.events.next());

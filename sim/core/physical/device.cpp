@@ -40,7 +40,8 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
                    device.physical.slc.dynamic_blocks_per_plane >
                0),
       counts_commands_(context_.power.counts_commands()),
-      ahead_(ahead) {
+      ahead_(ahead),
+      places_(std::min(fetch_limit_, device.io_queue_depth)) {
   precondition(context_, flows, watch_);
 }
 
