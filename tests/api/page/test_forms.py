@@ -134,9 +134,12 @@ def test_what_is_being_typed_stays_while_an_answer_arrives(page: Page) -> None:
     first_question(page)
     held: list[Route] = []
     page.route("**/recommend", lambda route: held.append(route), times=1)
-    page.get_by_label("Price per kWh").fill("0.3")
-    page.get_by_label("g CO2 per kWh").fill("350")
-    page.get_by_label("Currency").fill("CHF")
+    with page.expect_request("**/recommend"):
+        page.get_by_label("Price per kWh").fill("0.3")
+        page.get_by_label("g CO2 per kWh").fill("350")
+        page.get_by_label("Currency").fill("CHF")
+    while not held:
+        page.wait_for_timeout(20)
     held[0].continue_()
     answered(page)
     expect(page.get_by_label("Currency")).to_have_value("CHF")
