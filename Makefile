@@ -44,7 +44,7 @@ test: setup ## linters, types, import layers and all tests but the slow ones
 LABS := lab_demo idle_lab observe_lab acting faults power_limit_lab fleet_replay_lab govern_lab
 WAITING := $(LABS:%=tests/end_to_end/test_%.py) tests/measure
 BESIDE := tests/sim tests/model tests/recommender tests/frozen tests/api/jobs tests/api/validating tests/test_house.py
-REST := tests/end_to_end $(filter-out tests/end_to_end $(WAITING) $(BESIDE),$(patsubst %/.,%,$(wildcard tests/*/.)) $(wildcard tests/test_*.py))
+REST := tests/end_to_end $(filter-out tests/end_to_end tests/__pycache__ $(WAITING) $(BESIDE),$(patsubst %/.,%,$(wildcard tests/*/.)) $(wildcard tests/test_*.py))
 SLOW := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder -m "slow and not soak"
 test-slow: setup ## the tests that compute for long, run whole programs or a browser
 	@mkdir -p build; core=$$(taskset -cp $$$$ | grep -o '[0-9]*$$'); \
