@@ -39,11 +39,17 @@ class HostWithRapl(Bench):
         self.kernel += kernel
         self.package_joules += REST_WATTS * seconds + CORE_WATTS * (user + kernel)
         counted = round(1e6 * self.package_joules) % RANGE_UJ
-        (self.zone / "energy_uj").write_text(f"{counted}\n")
+        self._show(self.zone / "energy_uj", f"{counted}\n")
         user_ticks, kernel_ticks = (round(TICKS * value) for value in (self.user, self.kernel))
-        (self.host.proc / "stat").write_text(
-            f"cpu  {user_ticks} 0 {kernel_ticks} 900 0 0 0 0 0 0\nctxt 1\nintr 1\n"
-        )
+        stat = f"cpu  {user_ticks} 0 {kernel_ticks} 900 0 0 0 0 0 0\nctxt 1\nintr 1\n"
+        self._show(self.host.proc / "stat", stat)
+
+    @staticmethod
+    def _show(path: Path, text: str) -> None:
+        """All at once, as the kernel does: another process may read it now."""
+        new = path.with_suffix(".new")
+        new.write_text(text)
+        new.replace(path)
 
     def after(self, user: float, kernel: float) -> dict[str, float]:
         """One second of the meter; what the CPU drew for the drive."""
