@@ -188,8 +188,7 @@ def test_mix_and_size_are_those_of_the_job(seen: Seen) -> None:
 
 def test_flushes_are_exact(seen: Seen) -> None:
     assert seen.window.flushes == seen.counted(FLUSH)
-    # a moment may pass between the time and the counters of a look
-    assert seen.window.writes == pytest.approx(seen.counted(WRITE), rel=0.03, abs=1)
+    assert seen.window.writes == pytest.approx(seen.counted(WRITE), rel=0.01, abs=1)
     if seen.job.flush_every_writes is not None:
         assert seen.profile.workload.flush_every_writes == seen.job.flush_every_writes
 
