@@ -20,7 +20,7 @@ from iojoule.sim.result import Mode
 from iojoule.sim.scale_model import scale_model
 
 REQUESTS_WHOLE = 40_000_000
-"""Of a day are simulated one by one, in about a minute; of a longer one about as many."""
+"""Longest day that is simulated whole by default; of longer ones about as many requests are."""
 
 _AHEAD = 4
 """Batches that are read before the drive takes them."""
@@ -159,11 +159,11 @@ def replay_day(
     if scale > 1:
         whole = replace(day, space_bytes=round(day.space_bytes * scale), scale=1.0)
         notes.append(
-            f"a model at a scale of 1:{scale:.4g} was simulated: as much load a second, and "
-            f"{scale:.4g} times fewer seconds, pages in a block and addresses. Its busiest second "
-            f"brings {day.busiest_second():,.0f} requests, that of a whole day about "
-            f"{whole.busiest_second():,.0f}: a drive that falls behind there has slower rare "
-            "writes than told; --scale 1 simulates the whole day"
+            f"this is a scale model, 1:{scale:.4g}: the same load per second, with {scale:.4g} "
+            "times fewer seconds, pages per block and addresses. Its busiest second has "
+            f"{day.busiest_second():,.0f} requests, that of a whole day about "
+            f"{whole.busiest_second():,.0f}: if the drive cannot keep up there, its mean and tail "
+            "latencies are higher than shown. --scale 1 simulates the whole day"
         )
     return Replay(simulation.result(), tuple(notes), scale=scale)
 

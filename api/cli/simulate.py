@@ -240,8 +240,8 @@ def simulate(
         typer.Option(
             min=1,
             metavar="N",
-            help="Simulate a model of day and drive, N times smaller at the same load; default: so "
-            "that no more than 40 million requests are simulated.",
+            help="Simulate a scale model of day and drive, N times smaller at the same load; "
+            "default: 1 up to 40 million requests, else about as many are simulated.",
         ),
     ] = None,
     interval: Annotated[

@@ -95,7 +95,7 @@ class SyntheticDay:
                 return
 
     def busiest_second(self) -> float:
-        """Requests that the busiest second of the day brings, on average."""
+        """Expected requests in the busiest second of the day."""
         return Day(self._config()).busiest_second()
 
     def _config(self) -> DayConfig:

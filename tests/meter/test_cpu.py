@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iojoule.datasets.atomic import write_atomically
 from iojoule.measure.errors import SensorError
 from iojoule.meter.cpu import CpuMeter
 from iojoule.meter.group_sums import GroupReading
@@ -16,6 +17,11 @@ from tests.meter.test_groups import Bench
 TICKS = os.sysconf("SC_CLK_TCK")
 RANGE_UJ = 10_000_000_000
 REST_WATTS, CORE_WATTS = 25.0, 9.0
+
+
+def show(path: Path, text: str) -> None:
+    """Atomically, as the kernel does: another process may be reading it."""
+    write_atomically(path, lambda stream: stream.write(text.encode()))
 
 
 class HostWithRapl(Bench):
@@ -39,17 +45,10 @@ class HostWithRapl(Bench):
         self.kernel += kernel
         self.package_joules += REST_WATTS * seconds + CORE_WATTS * (user + kernel)
         counted = round(1e6 * self.package_joules) % RANGE_UJ
-        self._show(self.zone / "energy_uj", f"{counted}\n")
+        show(self.zone / "energy_uj", f"{counted}\n")
         user_ticks, kernel_ticks = (round(TICKS * value) for value in (self.user, self.kernel))
         stat = f"cpu  {user_ticks} 0 {kernel_ticks} 900 0 0 0 0 0 0\nctxt 1\nintr 1\n"
-        self._show(self.host.proc / "stat", stat)
-
-    @staticmethod
-    def _show(path: Path, text: str) -> None:
-        """All at once, as the kernel does: another process may read it now."""
-        new = path.with_suffix(".new")
-        new.write_text(text)
-        new.replace(path)
+        show(self.host.proc / "stat", stat)
 
     def after(self, user: float, kernel: float) -> dict[str, float]:
         """One second of the meter; what the CPU drew for the drive."""

@@ -144,7 +144,7 @@ void bind_day(nb::module_& module) {
   nb::class_<Day>(module, "Day", "The requests of a synthetic day, in order.")
       .def(nb::init<DayConfig>(), "config"_a)
       .def("busiest_second", &Day::busiest_second, nb::call_guard<nb::gil_scoped_release>(),
-           "Requests that the busiest second brings, on average; none is left to be drawn.")
+           "Expected requests in the busiest second. No request can be drawn afterwards.")
       .def(
           "next",
           [](Day& day, const Written<std::int64_t>& arrival_ns,

@@ -106,10 +106,8 @@ std::uint32_t Day::pick(const std::vector<Choice>& choices, std::uint64_t random
   return static_cast<std::uint32_t>(random) <= choice.threshold ? index : choice.other;
 }
 
-// Volumes begin and end their bursts, and the load takes the minute's height.
-void Day::start_slot() {
-  slot_ += 1;
-  if (slot_ >= config_.slots) return;
+// Volumes begin and end their bursts; requests a second at the minute's load.
+double Day::next_rate() {
   double total = 0;
   const double end = 1 / config_.burst_slots;
   for (std::size_t i = 0; i < volumes_.size(); ++i) {
@@ -119,9 +117,15 @@ void Day::start_slot() {
     const double burst = volumes_[i].bursts ? (1 - config_.steady_share) / share : 0;
     total += weights_[i] = config_.rate[i] * (config_.steady_share + burst);
   }
-  build(weights_, volume_choices_);
   const auto minute = static_cast<std::size_t>(slot_ / config_.slots_per_minute) % config_.minutes.size();
-  const double mean_gap_s = 1 / (total * config_.minutes[minute]);
+  return total * config_.minutes[minute];
+}
+
+void Day::start_slot() {
+  slot_ += 1;
+  if (slot_ >= config_.slots) return;
+  const double mean_gap_s = 1 / next_rate();
+  build(weights_, volume_choices_);
   // what is left of the gap that reaches into the slot passes at the new pace
   const double left = mean_gap_s_ > 0 ? (time_s_ - slot_) / mean_gap_s_ : gaps_[draw() % quantiles];
   mean_gap_s_ = mean_gap_s;
@@ -129,8 +133,8 @@ void Day::start_slot() {
 }
 
 double Day::busiest_second() {
-  double most = 0;
-  for (; slot_ < config_.slots; start_slot()) most = std::max(most, 1 / mean_gap_s_);
+  double most = 1 / mean_gap_s_;
+  while (++slot_ < config_.slots) most = std::max(most, next_rate());
   return most;
 }
 

@@ -38,7 +38,7 @@ class Day {
   explicit Day(DayConfig config);
   // Fills the arrays; fewer than asked only at the end of the day.
   std::size_t next(const Requests& into);
-  // Requests that the busiest second from here on brings, on average; the day is over then.
+  // Expected requests in the busiest second from here on. No request can be drawn afterwards.
   double busiest_second();
 
  private:
@@ -53,6 +53,7 @@ class Day {
 
   std::uint64_t draw();
   double uniform();
+  double next_rate();
   void start_slot();
   static void build(const std::vector<double>& odds, std::vector<Choice>& choices);
   static std::uint32_t pick(const std::vector<Choice>& choices, std::uint64_t random);

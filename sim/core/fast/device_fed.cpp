@@ -10,7 +10,7 @@ namespace iojoule::sim::physical {
 
 namespace {
 constexpr std::uint32_t prefetched_units_max = 127;
-constexpr std::size_t over_few = 64;
+constexpr std::size_t completions_min = 64;
 }
 
 void Device::begin_feeding(CompletionSink& sink) {
@@ -27,10 +27,10 @@ void Device::feed(RequestKind kind, std::uint64_t sector, std::uint32_t sectors,
   }
   context_.events.pass(arrives_ns);
   const std::uint32_t index = host_.make_from_outside(kind, sector, sectors, at_ns);
-  if (!others_wait_ && (in_device_[0] + over_ < places_ || place_free())) [[likely]] {
+  if (submission_queues_[0].head == none && can_fetch()) [[likely]] {
     accept(index);
   } else {
-    wait_for_place(index);
+    fetch_later(index);
   }
   flash_.run_marked();
   if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
@@ -78,54 +78,58 @@ void Device::completed_ahead(std::uint32_t index, std::uint64_t done_ns) {
   arm_fold_timer();
   fed_->completed(index, done_ns);
   host_.free(index);
-  if (over_ == over_ns_.size()) [[unlikely]] forget_over();
-  over_ns_[over_++] = done_ns;
-  if (others_wait_) [[unlikely]] {
-    std::push_heap(over_ns_.data(), over_ns_.data() + over_, std::greater<>());
-    await_place();
+  if (known_completions_ == completion_ns_.size()) [[unlikely]] drop_past_completions();
+  completion_ns_[known_completions_++] = done_ns;
+  if (submission_queues_[0].head != none) [[unlikely]] {
+    std::push_heap(completion_ns_.data(), completion_ns_.data() + known_completions_, std::greater<>());
+    schedule_fetch();
   }
 }
 
-// Often enough that those that are not over yet stay in the processor's cache.
-void Device::forget_over() {
-  if (!others_wait_) {
-    const auto is_over = [now_ns = context_.now_ns()](std::uint64_t at_ns) { return at_ns <= now_ns; };
-    over_ = static_cast<std::size_t>(
-        std::remove_if(over_ns_.data(), over_ns_.data() + over_, is_over) - over_ns_.data());
+// Whether fewer commands are in flight than the drive fetches and the host's queue holds.
+bool Device::can_fetch() {
+  if (in_device_[0] + known_completions_ < in_flight_limit_) [[likely]] return true;
+  drop_past_completions();
+  return in_device_[0] + known_completions_ < in_flight_limit_;
+}
+
+// Called often enough that the array stays in the processor's cache. A heap drops its top instead.
+void Device::drop_past_completions() {
+  if (submission_queues_[0].head == none) {
+    const auto past = [now_ns = context_.now_ns()](std::uint64_t at_ns) { return at_ns <= now_ns; };
+    std::uint64_t* const first = completion_ns_.data();
+    known_completions_ =
+        static_cast<std::size_t>(std::remove_if(first, first + known_completions_, past) - first);
   }
-  over_ns_.resize(std::max(over_few, 2 * over_));
+  completion_ns_.resize(std::max(completions_min, 2 * known_completions_));
 }
 
-// Whether the drive takes another command after all.
-bool Device::place_free() {
-  forget_over();
-  return in_device_[0] + over_ < places_;
+void Device::fetch_later(std::uint32_t index) {
+  RequestQueue& queue = submission_queues_[0];
+  if (queue.head == none) {
+    std::make_heap(completion_ns_.data(), completion_ns_.data() + known_completions_, std::greater<>());
+  }
+  host_.push(queue, index);
+  schedule_fetch();
 }
 
-void Device::wait_for_place(std::uint32_t index) {
-  if (!others_wait_) std::make_heap(over_ns_.data(), over_ns_.data() + over_, std::greater<>());
-  others_wait_ = true;
-  host_.push(submission_queues_[0], index);
-  await_place();
+// At the next completion that is known; later ones schedule it again.
+void Device::schedule_fetch() {
+  if (known_completions_ == 0 || completion_ns_[0] >= fetch_ns_) return;
+  fetch_ns_ = completion_ns_[0];
+  context_.schedule(std::max(fetch_ns_, context_.now_ns()), EventKind::fetch, 0);
 }
 
-// The first of those completed ahead that is over lets the next in.
-void Device::await_place() {
-  if (over_ == 0 || over_ns_[0] >= place_free_ns_) return;
-  place_free_ns_ = over_ns_[0];
-  context_.schedule(std::max(place_free_ns_, context_.now_ns()), EventKind::place_free, 0);
-}
-
-void Device::on_place_free() {
-  place_free_ns_ = UINT64_MAX;
-  while (others_wait_) {
-    while (over_ > 0 && over_ns_[0] <= context_.now_ns()) {
-      std::pop_heap(over_ns_.data(), over_ns_.data() + over_--, std::greater<>());
+void Device::on_fetch() {
+  RequestQueue& queue = submission_queues_[0];
+  fetch_ns_ = UINT64_MAX;
+  while (queue.head != none) {
+    while (known_completions_ > 0 && completion_ns_[0] <= context_.now_ns()) {
+      std::pop_heap(completion_ns_.data(), completion_ns_.data() + known_completions_--,
+                    std::greater<>());
     }
-    if (in_device_[0] + over_ >= places_) return await_place();
-    const std::uint32_t index = host_.pop(submission_queues_[0]);
-    others_wait_ = submission_queues_[0].head != none;
-    accept(index);
+    if (in_device_[0] + known_completions_ >= in_flight_limit_) return schedule_fetch();
+    accept(host_.pop(queue));
   }
 }
 
@@ -136,7 +140,7 @@ EnergyResult Device::joules_until_now() {
 }
 
 RunResult Device::finish_feeding(const std::function<void(std::uint64_t)>& passing) {
-  while (commands_ > 0 || others_wait_ || !finished()) {
+  while (commands_ > 0 || submission_queues_[0].head != none || !finished()) {
     if (context_.events.empty()) throw halted();
     passing(context_.events.next_time_ns());
     handle(context_.events.next());

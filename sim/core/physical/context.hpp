@@ -33,7 +33,7 @@ enum class EventKind : std::uint32_t {
   reads_over,       // die: reads committed ahead have left it
   partial_page,     // write list: it has waited long enough for a whole page
   command_over,     // so many commands that were completed ahead are over
-  place_free,       // one that was completed ahead is over, and others wait for its place
+  fetch,            // a queued command is fetched: one that was completed ahead is over
   power_reopens,
   power_timer,
   power_command,    // index into PowerOptions::commands

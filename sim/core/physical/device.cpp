@@ -41,7 +41,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
                0),
       counts_commands_(context_.power.counts_commands()),
       ahead_(ahead),
-      places_(std::min(fetch_limit_, device.io_queue_depth)) {
+      in_flight_limit_(std::min(fetch_limit_, device.io_queue_depth)) {
   precondition(context_, flows, watch_);
 }
 
@@ -103,7 +103,7 @@ void Device::handle(const Event& event) {
     case EventKind::reads_over: return flash_.on_reads_over(subject);
     case EventKind::command_over:
       return context_.power.set_commands(context_.now_ns(), split_commands_ -= subject);
-    case EventKind::place_free: return on_place_free();
+    case EventKind::fetch: return on_fetch();
     case EventKind::partial_page: return flash_.on_partial_page(subject);
     case EventKind::power_reopens: return flash_.on_power_reopens();
     case EventKind::power_timer:

@@ -80,11 +80,11 @@ class Device final : private FlashClient {
     return commands_ == 0 && flash_.busy_dies() == 0 && !flash_.gated();
   }
   void completed_ahead(std::uint32_t index, std::uint64_t done_ns);
-  bool place_free();
-  void wait_for_place(std::uint32_t index);
-  void await_place();
-  void forget_over();
-  void on_place_free();
+  bool can_fetch();
+  void drop_past_completions();
+  void fetch_later(std::uint32_t index);
+  void schedule_fetch();
+  void on_fetch();
 
   // commands: device.cpp
   void request_arrives(std::uint32_t index);
@@ -173,14 +173,11 @@ class Device final : private FlashClient {
   const bool ahead_;                   // work is committed when it comes, where that is certain
   CompletionSink* fed_ = nullptr;
   std::uint64_t ahead_until_ns_ = 0;   // the last completion of requests that were fed
-  // The drive holds no more than it fetches, and the host's queue no more than its depth.
-  const std::uint32_t places_;
-  bool others_wait_ = false;           // for a place
-  // When those completed ahead are over, and a few that are: so many, the first on top while others
-  // wait.
-  std::vector<std::uint64_t> over_ns_;
-  std::size_t over_ = 0;
-  std::uint64_t place_free_ns_ = UINT64_MAX;
+  const std::uint32_t in_flight_limit_;
+  // Known completion times of fed requests, some of them past; a min-heap while commands are queued.
+  std::vector<std::uint64_t> completion_ns_;
+  std::size_t known_completions_ = 0;
+  std::uint64_t fetch_ns_ = UINT64_MAX;  // of the next scheduled fetch
 };
 
 }  // namespace iojoule::sim::physical

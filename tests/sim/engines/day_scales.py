@@ -68,8 +68,7 @@ def rows() -> Iterator[dict[str, Any]]:
 CAPTION = (
     "# Errors of scale models of synthetic days (`iojoule simulate --day N --scale 16`) beside "
     "whole days (`python -m tests.sim.engines.day_scales TABLE.csv`). A model has 16 times fewer "
-    "bursts: where a drive falls behind in a few of a day, its slow writes are not those of the "
-    "whole.\n"
+    "bursts: where a drive cannot keep up with rare ones, mean and tail latencies are too low.\n"
 )
 
 
