@@ -5,16 +5,17 @@ A backup that is made meanwhile, restored elsewhere, holds what was accepted bef
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from iojoule.api.http.datasets import UPLOAD
@@ -38,12 +39,6 @@ class Service(ServiceProcess):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.folder, "--workers", "2", "--database", place.database)
-
-    def children(self) -> list[int]:
-        task = Path(f"/proc/{self.process.pid}/task")
-        return [
-            int(pid) for one in task.iterdir() for pid in (one / "children").read_text().split()
-        ]
 
     def restart(self) -> None:
         self.kill()
@@ -147,9 +142,10 @@ def test_what_was_accepted_is_done_whoever_is_killed(new_place: NewPlace, tmp_pa
             time.sleep(chosen.uniform(0.3, 1.5))
             if backup is None and kill >= KILLS // 2 and asked_enough(clients, jobs_least=1):
                 backup = Backup(place, tmp_path / "backup.iojoule", clients)
-            children = service.children()
+            children = psutil.Process(service.process.pid).children()
             if children and chosen.random() < 0.6:
-                os.kill(chosen.choice(children), signal.SIGKILL)
+                with suppress(psutil.NoSuchProcess):
+                    chosen.choice(children).kill()
             else:
                 service.restart()
         # a slow machine gets as long as it takes
