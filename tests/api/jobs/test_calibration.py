@@ -1,5 +1,3 @@
-import os
-import signal
 import time
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.store import Dataset, write_dataset
-from tests.api.jobs.test_worker import children, waited
+from tests.api.jobs.test_worker import kill_workers, waited
 from tests.sim.calibration.hidden import HIDDEN, measured
 
 DEVICE = "samsung-980-pro-1tb"
@@ -71,8 +69,7 @@ def test_two_calibrations_of_one_device_follow_each_other_though_workers_are_kil
     with Supervisor(state, 2):
         for _ in range(3):
             time.sleep(4.0)
-            for child in children():
-                os.kill(child, signal.SIGKILL)
+            kill_workers()
         ended = [waited(state, job, lambda now: now.ended) for job in asked]
     assert [job.state for job in ended] == ["done", "done"]
     with state.database.read() as connection:

@@ -195,8 +195,7 @@ def test_a_killed_worker_is_replaced_and_its_job_done(state: State) -> None:
     with Supervisor(state, 1):
         for attempt in (1, 2):
             waited(state, job, lambda now, n=attempt: now.attempt == n and now.state == "running")
-            for worker in workers():
-                worker.kill()
+            kill_workers()
         done = waited(state, job, lambda now: now.ended)
     assert (done.state, done.attempt) == ("done", 3)
     assert not workers()
@@ -212,6 +211,13 @@ def workers() -> list[psutil.Process]:
     return found
 
 
+def kill_workers(most: int | None = None) -> None:
+    """Of this test, so many."""
+    for worker in workers()[:most]:
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+
+
 @pytest.mark.slow
 def test_jobs_are_done_once_each_however_often_workers_are_killed(state: State) -> None:
     short = EXAMPLE | {"vary": {"flows.queue_depth": [1, 4]}}
@@ -219,8 +225,7 @@ def test_jobs_are_done_once_each_however_often_workers_are_killed(state: State) 
     with Supervisor(state, 2):
         for _ in range(10):
             time.sleep(1.0)
-            for worker in workers()[:1]:
-                worker.kill()
+            kill_workers(1)
         ended = [waited(state, job, lambda now: now.ended) for job in asked]
     assert {job.state for job in ended} == {"done"}
     for job in ended:
