@@ -72,8 +72,9 @@ class EventQueue {
     return static_cast<std::int32_t>(a.order - b.order) < 0;
   }
 
-  // The event is the newest: it goes behind all of its time.
-  void insert_near(const Event& event) {
+  // The event is the newest: it goes behind all of its time. By value, here and below: the processor
+  // would wait for an event that it has just put together in memory.
+  void insert_near(Event event) {
     if (first_ < last_ && event.time_ns < near_[(first_ + last_) / 2].time_ns) {
       std::size_t place = --first_;
       for (; near_[place + 1].time_ns <= event.time_ns; ++place) near_[place] = near_[place + 1];
@@ -101,7 +102,7 @@ class EventQueue {
     while (!far_.empty() && last_ - first_ < near_limit) near_[last_++] = pop_far();
   }
 
-  [[gnu::noinline]] void push_far(const Event& event) {
+  [[gnu::noinline]] void push_far(Event event) {
     std::size_t hole = far_.size();
     far_.push_back(event);
     while (hole > 0) {

@@ -60,17 +60,18 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
   std::uint64_t out_ps = 0;
   bool first = true;
   for (std::uint32_t i = chain; i != none;) {
-    PageRead read = reads_[i];
-    reads_[i].next = free_read_;
-    free_read_ = i;
-    i = read.next;
+    PageRead& read = reads_[i];
     const std::uint64_t length_ps = timing_.data_ps(timing_.bytes_moved(read.bytes));
     out_ps = channel.reserve(now_ps, move_ps, length_ps);
     if (first) ahead.data_begin_ps = std::max(move_ps, out_ps - length_ps);
     first = false;
     count_move(die_index, read, out_ps);
     if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
-    client_.page_read(read, to_ns(out_ps));
+    client_.page_read(read, to_ns(out_ps));  // no read begins in here
+    const std::uint32_t next = read.next;
+    read.next = free_read_;
+    free_read_ = i;
+    i = next;
   }
   die.array = Array::idle;
   ahead.registers_free_ns = to_ns(out_ps);

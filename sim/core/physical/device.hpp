@@ -180,4 +180,21 @@ class Device final : private FlashClient {
   std::uint64_t fetch_ns_ = UINT64_MAX;  // of the next scheduled fetch
 };
 
+// --- what happens for every unit that is read
+
+// A unit never written has no place; what a read of it costs is that of the page where striping
+// would have put it. Inlined: the processor would wait for what is put together in memory.
+[[gnu::always_inline]] inline Flash::Place Device::place_of(std::uint16_t flow, std::uint32_t unit) const {
+  const Layout& layout = context_.layout;
+  const std::uint32_t physical = context_.table.find(unit);
+  if (physical != none) {
+    const std::uint32_t page = layout.page_of_unit(physical);
+    return {layout.plane_of_page(page), page, true};
+  }
+  const std::uint32_t flow_page = layout.page_of_unit(unit - layout.first_unit[flow]);
+  const std::uint32_t row = layout.by_plane.remainder(layout.by_lane[flow].quotient(flow_page));
+  const std::uint32_t plane = layout.striped_plane(flow, unit);
+  return {plane, plane * layout.pages_per_plane + row, false};
+}
+
 }  // namespace iojoule::sim::physical

@@ -33,22 +33,6 @@ std::uint8_t Device::read_class(std::uint16_t flow) const {
   return static_cast<std::uint8_t>(1 + static_cast<std::uint8_t>(host_.flow(flow).priority));
 }
 
-// A unit never written has no place; what a read of it costs is that of the page where striping
-// would have put it.
-Flash::Place Device::place_of(std::uint16_t flow, std::uint32_t unit) const {
-  const Layout& layout = context_.layout;
-  const std::uint32_t physical = context_.table.find(unit);
-  if (physical != none) {
-    const std::uint32_t page = layout.page_of_unit(physical);
-    return {layout.plane_of_page(page), page, true};
-  }
-  const std::uint32_t flow_page = layout.page_of_unit(unit - layout.first_unit[flow]);
-  const auto planes = static_cast<std::uint32_t>(layout.spaces[flow].planes.size());
-  const std::uint32_t plane = layout.spaces[flow].planes[flow_page % planes];
-  return {plane, plane * layout.pages_per_plane + flow_page / planes % layout.pages_per_plane,
-          false};
-}
-
 void Device::start_read(std::uint32_t index) {
   const HostRequest& request = host_.request(index);  // none is made in here
   const std::uint32_t first = first_unit(request), count = unit_count(request);

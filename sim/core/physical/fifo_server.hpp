@@ -33,7 +33,7 @@ class FifoServer {
     forget_gaps(now_ps);
     if (ready_ps < free_ps_) return fill(ready_ps, duration_ps);
     const std::uint64_t from_ps = std::max(free_ps_, now_ps);
-    if (ready_ps > from_ps) gaps_.push_back({from_ps, ready_ps});
+    if (ready_ps > from_ps) gaps_.emplace_back(from_ps, ready_ps);
     return free_ps_ = ready_ps + duration_ps;
   }
 

@@ -54,6 +54,7 @@ Layout::Layout(const DeviceConfig& device, const std::vector<FlowConfig>& flows)
   std::uint64_t next_sector = 0;
   for (FlowSpace& space : spaces) {
     space.first_sector = next_sector;
+    by_lane.emplace_back(static_cast<std::uint32_t>(space.planes.size()));
     const std::uint64_t row = space.planes.size() * geometry.sectors_per_page;
     space.sectors -= space.sectors % row;
     if (space.sectors == 0) {

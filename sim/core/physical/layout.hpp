@@ -29,6 +29,7 @@ struct Layout {
 
   // Each flow's sectors begin and end with a page; its pages go round its planes.
   std::vector<FlowSpace> spaces;
+  std::vector<Divisor32> by_lane;  // by how many planes each flow has
   std::vector<std::uint32_t> first_unit;  // of each flow, and the number of all at the end
 
   std::uint32_t logical_units() const { return first_unit.back(); }
@@ -50,8 +51,7 @@ struct Layout {
 
   // The plane that striping gives a flow's unit.
   std::uint32_t striped_plane(std::uint32_t flow, std::uint32_t unit) const {
-    const std::vector<std::uint32_t>& flow_planes = spaces[flow].planes;
-    return flow_planes[by_page.quotient(unit - first_unit[flow]) % flow_planes.size()];
+    return spaces[flow].planes[by_lane[flow].remainder(by_page.quotient(unit - first_unit[flow]))];
   }
 
   // Lower, centre or upper bit: pages of a block take turns (two kinds in MLC, three in TLC).

@@ -52,7 +52,9 @@ class MappingTable {
 
   // For a request that comes soon: its units' entries, and, when those are there, what a write of
   // them changes.
-  [[gnu::always_inline]] void prefetch(std::uint32_t unit) const { __builtin_prefetch(&forward_[unit], 1); }
+  [[gnu::always_inline]] void prefetch(std::uint32_t unit) const {
+    if (!empty_) __builtin_prefetch(&forward_[unit], 1);
+  }
   void prefetch_contents(std::uint32_t first, std::uint32_t last) const {
     if (empty_) return;
     std::uint32_t before = 0;
