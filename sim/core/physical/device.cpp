@@ -122,8 +122,9 @@ void Device::handle(const Event& event) {
 void Device::after_event() {
   flash_.run_marked();
   if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
-  note_activity();
-  if (host_.done() && !draining_ && finished()) {
+  const bool ends = host_.done() && !draining_ && finished();
+  note_activity();  // after that, since it may begin the last programs
+  if (ends) {
     draining_ = true;
     context_.schedule(context_.now_ns() + context_.options.idle_tail_ns, EventKind::run_end, 0);
   }
@@ -328,6 +329,14 @@ void Device::spend_on_dram(std::uint64_t bytes, std::uint64_t end_ps) {
 RunResult Device::report() {
   const std::uint64_t end_ns =
       std::max({context_.now_ns(), host_.busy_until_ns(), ahead_until_ns_});
+  const std::uint64_t warmup_ns = context_.options.warmup_ns;
+  if (end_ns < warmup_ns) {
+    throw ConfigError("physical.warmup_ns",
+                      "is " + std::to_string(warmup_ns) + " ns, but the run ends after " +
+                          std::to_string(end_ns) + " ns, so that nothing is measured; shorten the "
+                          "warm-up or lengthen the run");
+  }
+  flash_.settle();
   context_.meter.settle(end_ns);
   RunResult run;
   DeviceResult& device = run.device;

@@ -67,7 +67,7 @@ std::size_t Flash::striped_list(std::uint16_t flow, std::uint32_t unit, Priority
 // A list that does not fill a page waits for more, but not forever.
 void Flash::arm_partial_timer(std::size_t list) {
   if (partial_timer_[list] != 0 || list_ready(list, list_batch_)) return;
-  const std::uint32_t first = context_.cache.front(list);
+  const std::uint32_t first = context_.cache.list(list).head;
   if (first == none) return;
   partial_timer_[list] = 1;
   const std::uint64_t due_ns =
@@ -78,7 +78,7 @@ void Flash::arm_partial_timer(std::size_t list) {
 
 void Flash::on_partial_page(std::size_t list) {
   partial_timer_[list] = 0;
-  const std::uint32_t first = context_.cache.front(list);
+  const std::uint32_t first = context_.cache.list(list).head;
   if (first == none) return;
   const std::uint64_t due_ns =
       context_.cache.slot(first).dirty_ns + context_.options.controller.partial_page_wait_ns;
@@ -87,8 +87,8 @@ void Flash::on_partial_page(std::size_t list) {
 }
 
 void Flash::force(std::size_t list) {
-  if (context_.cache.front(list) == none) return;
   DirtyList& dirty = context_.cache.list(list);
+  if (dirty.head == none) return;
   dirty.forced = dirty.length;
   if (round_robin_) {
     lists_changed_ = true;

@@ -228,7 +228,7 @@ class Flash {
   void begin_erases(std::uint32_t die, std::uint32_t lead);
   bool list_ready(std::size_t list_index, std::uint32_t batch) {
     const DirtyList& list = context_.cache.list(list_index);
-    return context_.cache.front(list_index) != none && (list.length >= batch || list.forced > 0);
+    return list.length >= batch || list.forced > 0;
   }
   Stream user_stream(std::uint32_t plane) const;
   void take_units(std::uint32_t plane, std::size_t list, Stream stream, std::uint32_t count);

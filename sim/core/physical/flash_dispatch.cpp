@@ -107,7 +107,7 @@ bool Flash::writes_overdue(std::uint32_t die_index) {
   const std::uint64_t due_ns = die.wrote_ns + nand_.write_wait_max_ns, now_ns = context_.now_ns();
   if (nand_.write_wait_max_ns == 0 || due_ns > now_ns || !reads_waiting(die)) return false;
   const auto overdue = [&](std::size_t list) {
-    const std::uint32_t first = context_.cache.front(list);
+    const std::uint32_t first = context_.cache.list(list).head;
     return first != none &&
            context_.cache.slot(first).dirty_ns + nand_.write_wait_max_ns <= now_ns;
   };

@@ -38,7 +38,7 @@ bool Flash::begin_striped(std::uint32_t die_index) {
   for (std::uint32_t p = first; p < first + planes; ++p) {
     if (!can_begin(p, chosen)) continue;
     const std::uint64_t since_ns =
-        context_.cache.slot(context_.cache.front(p * classes_ + chosen)).dirty_ns;
+        context_.cache.slot(context_.cache.list(p * classes_ + chosen).head).dirty_ns;
     if (since_ns < oldest_ns) {
       oldest_ns = since_ns;
       lead = p;
@@ -79,7 +79,7 @@ bool Flash::begin_round_robin(std::uint32_t die_index) {
     if (!ready) continue;  // garbage collection or folding is making room
     // A row that is not full begins with another plane each time.
     const std::uint32_t first = dies_[die_index].next_row++ % width;
-    for (std::uint32_t i = 0; i < width && context_.cache.front(list) != none; ++i) {
+    for (std::uint32_t i = 0; i < width && context_.cache.list(list).head != none; ++i) {
       take_units(row_[(first + i) % width], list, stream, per_page);
     }
     start_program(die_index);

@@ -70,15 +70,12 @@ std::uint32_t WriteCache::trim(std::uint32_t unit) {
       unlink_clean(index);
       release(index);
       break;
-    case SlotState::dirty: {
-      slot.state = SlotState::dropped;
-      DirtyList& list = lists_[slot.list];
-      --list.length;
-      list.forced = std::min(list.forced, list.length);
+    case SlotState::dirty:
+      unlink_dirty(index);
       --dirty_;
       end_epoch_of(slot.epoch);
+      release(index);
       break;
-    }
     case SlotState::writing:
       if (slot.rewritten) end_epoch_of(slot.epoch);
       slot.rewritten = false;
@@ -87,6 +84,15 @@ std::uint32_t WriteCache::trim(std::uint32_t unit) {
     default: slot.orphan = true; break;
   }
   return waiters;
+}
+
+void WriteCache::unlink_dirty(std::uint32_t index) {
+  const CacheSlot& slot = slots_[index];
+  DirtyList& list = lists_[slot.list];
+  (list.head == index ? list.head : slots_[slot.older].next) = slot.next;
+  (list.tail == index ? list.tail : slots_[slot.next].older) = slot.older;
+  --list.length;
+  list.forced = std::min(list.forced, list.length);
 }
 
 std::uint32_t WriteCache::close_epoch() {

@@ -17,14 +17,13 @@ enum class SlotState : std::uint8_t {
   preparing,  // dirty, but its mapping entry or the part not written is still being read
   dirty,      // waits for its program in a list
   writing,    // in a program under way
-  clean,
-  dropped     // trimmed while in a list; freed when its turn comes
+  clean
 };
 
 struct CacheSlot {
   std::uint32_t unit = none;
   std::uint32_t next = none;                // in its list of dirty slots, or among the free
-  std::uint32_t older = none, newer = none;  // among the clean of its partition
+  std::uint32_t older = none, newer = none;  // among the clean of its partition; the one before in its list
   std::uint32_t dirty_waiters = none;       // requests that wait for the version not yet programmed
   std::uint32_t writing_waiters = none;     // for the version being programmed
   std::uint32_t fill_waiters = none;        // reads that wait until the slot is prepared
@@ -42,7 +41,7 @@ struct CacheSlot {
 // Dirty slots in the order in which they became so.
 struct DirtyList {
   std::uint32_t head = none, tail = none;
-  std::uint32_t length = 0;  // without dropped ones
+  std::uint32_t length = 0;
   std::uint32_t forced = 0;  // so many from the head go even if they do not fill a page
 };
 
@@ -75,10 +74,8 @@ class WriteCache {
   // clean slot has to give way; how many. The list must not be empty.
   std::uint32_t extend(std::size_t list, std::uint32_t unit, std::uint32_t count, std::uint16_t flow,
                        std::uint64_t now_ns);
-  // Takes the first slot that was not dropped; it is being programmed from now on.
+  // Takes the first slot, or none; it is being programmed from now on.
   std::uint32_t dequeue(std::size_t list);
-  // First slot of the list that was not dropped, or none.
-  std::uint32_t front(std::size_t list);
 
   // Programs of slots that were neither rewritten nor trimmed since and are not kept are done.
   void release_programmed(const std::uint32_t* slots, std::uint32_t count);
@@ -115,6 +112,7 @@ class WriteCache {
   std::uint32_t acquire(std::uint32_t unit, std::uint16_t flow);
   void release(std::uint32_t index);
   void unlink_clean(std::uint32_t index);
+  void unlink_dirty(std::uint32_t index);
   void link_newest(std::uint32_t index);
   void count_dirty(CacheSlot& slot, std::uint64_t now_ns);
   void end_epoch_of(std::uint32_t epoch);
@@ -174,6 +172,7 @@ inline void WriteCache::enqueue(std::uint32_t index, std::size_t list_index) {
   slot.state = SlotState::dirty;
   slot.list = static_cast<std::uint32_t>(list_index);
   slot.next = none;
+  slot.older = list.tail;
   if (list.head == none) {
     list.head = index;
   } else {
@@ -194,6 +193,7 @@ inline std::uint32_t WriteCache::extend(std::size_t list_index, std::uint32_t un
     CacheSlot& slot = slots_[index];
     const std::uint32_t next_free = slot.next;
     slot = CacheSlot{.unit = unit + taken,
+                     .older = tail,
                      .list = static_cast<std::uint32_t>(list_index),
                      .epoch = next_epoch_,
                      .dirty_ns = now_ns,
@@ -230,20 +230,10 @@ inline void WriteCache::release_programmed(const std::uint32_t* slots, std::uint
   drop_done_epochs();
 }
 
-inline std::uint32_t WriteCache::front(std::size_t list_index) {
-  DirtyList& list = lists_[list_index];
-  while (list.head != none && slots_[list.head].state == SlotState::dropped) {
-    const std::uint32_t gone = list.head;
-    list.head = slots_[gone].next;
-    release(gone);
-  }
-  return list.head;
-}
-
 inline std::uint32_t WriteCache::dequeue(std::size_t list_index) {
-  const std::uint32_t index = front(list_index);
-  if (index == none) return none;
   DirtyList& list = lists_[list_index];
+  const std::uint32_t index = list.head;
+  if (index == none) return none;
   CacheSlot& slot = slots_[index];
   list.head = slot.next;
   --list.length;

@@ -16,7 +16,7 @@ from iojoule.sim.errors import ConfigError
 from iojoule.sim.result import EngineName
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 from tests.sim.engines.fast_cases import CASES, case, rows
-from tests.sim.physical.drives import READS, SECOND, US, drive
+from tests.sim.physical.drives import MS, READS, SECOND, US, drive
 
 PAGE = 8192
 READ_JOULES = 5e-6
@@ -86,6 +86,26 @@ def test_intervals_add_up_to_the_whole() -> None:
     joules = sum(each.watts * each.seconds for each in result.intervals)
     assert joules == pytest.approx(sum(result.joules.values()), rel=1e-9)
     assert {each.state for each in result.intervals} == {DriveState.cached}
+
+
+def test_intervals_add_up_to_the_whole_also_where_the_drive_still_works_at_the_end() -> None:
+    device = drive(
+        flash_technology="tlc",
+        physical={
+            "idle_tail_ns": 13 * MS,
+            "slc": {"static_blocks_per_plane": 4, "fold_idle_ns": 10 * MS},
+            "energy": {"array_program_watts": 0.02},
+        },
+    )
+    arrivals, pages = np.arange(100) * 3 * US, np.arange(100)
+    wholes = []
+    for interval_seconds in (None, 1.0, 0.001):
+        result = feed(device, arrivals, pages, is_write=True, interval_seconds=interval_seconds)
+        wholes.append(sum(result.joules.values()))
+        if interval_seconds is not None:
+            joules = sum(each.watts * each.seconds for each in result.intervals)
+            assert joules == pytest.approx(wholes[-1], rel=1e-9)
+    assert wholes == pytest.approx([wholes[0]] * 3, rel=1e-9)
 
 
 def test_joules_count_when_they_are_spent_also_after_the_last_request() -> None:

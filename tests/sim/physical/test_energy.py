@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from iojoule.sim.errors import ConfigError
 from iojoule.sim.result import ScenarioResult
 from tests.sim.physical.drives import MS, READS, SECOND, WRITES, drive, run
 
@@ -137,6 +138,22 @@ def test_statistics_and_energy_begin_after_the_warm_up() -> None:
         sum(energies(whole).values()) / 2, rel=0.01
     )
     assert half.device.power_watts_mean == pytest.approx(whole.device.power_watts_mean, rel=0.01)
+
+
+def test_a_run_that_ends_before_its_warm_up_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        run(drive(physical={"warmup_ns": SECOND}), READS)
+    assert refused.value.field == "physical.warmup_ns"
+
+
+def test_a_drive_is_active_until_its_last_program_is_done() -> None:
+    """Also where a part of a page is programmed because nothing else will come."""
+    options = {"nand": {"mapping_unit_bytes": 4096}, "energy": {"link_active_watts": 1.0}}
+    write = {**WRITES, "size_mean_sectors": 8, "alignment_sectors": 8, "stop_ns": 0}
+    done = run(drive(physical=options), {**write, "total_requests": 1})
+    busy_ns = max(done.device.die_busy_ns)
+    assert busy_ns > 700_000
+    assert energies(done)["link"] >= 1e-9 * busy_ns
 
 
 def test_metered_joules_do_not_change_what_the_drive_does() -> None:

@@ -146,6 +146,25 @@ def test_trim_forgets_data() -> None:
     assert trimmed.device.pages_read < 0.6 * trimmed.flows[0].serviced_read  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("allocation", ["round_robin", "striped"])
+@pytest.mark.parametrize("seed", range(12))
+def test_trims_leave_room_in_a_small_cache(allocation: str, seed: int) -> None:
+    """Large writes wait for room that trimmed data give up at once, wherever they waited."""
+    device = drive(
+        channels=1, chips_per_channel=1, cache_bytes=1 << 16,
+        physical={**CHECK, "nand": {"write_allocation": allocation}},
+    )  # fmt: skip
+    done = run(
+        device,
+        {**READS, "stop_ns": 0, "total_requests": 40},
+        {
+            **WRITES, "stop_ns": 0, "total_requests": 60, "size_mean_sectors": 128, "seed": seed,
+            "address_distribution": "random_hotcold", "host": {"trim_percent": 20},
+        },
+    )  # fmt: skip
+    assert done.flows[1].serviced == 60
+
+
 def test_priorities_share_a_die_in_proportion_and_starve_nobody() -> None:
     device = drive(scheduler="priority_out_of_order")
     flow = {**READS, "queue_depth": 64, "stop_ns": SECOND}
