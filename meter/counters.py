@@ -174,6 +174,7 @@ class BlockCounters:
             ) from error
         self._inventory = Inventory((), {})
         self._seen: tuple[bytes, ...] = ()
+        self._counted: NDArray[np.int64] | None = None  # at the last look at this inventory
         self._rows = np.empty(0, dtype=np.intp)  # of each line that counts, the drive and its place
         self._places: list[int] = []
 
@@ -189,10 +190,11 @@ class BlockCounters:
         if seen != self._seen:
             self._look(lines)
             self._seen = seen
-        counted = np.zeros((len(self._inventory.drives), _FIELDS), dtype=np.int64)
-        wide = [0] * _FIELDS  # older kernels have fewer fields
-        numbers = [[*map(int, lines[place][3:]), *wide][:_FIELDS] for place in self._places]
-        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, _FIELDS))
+        counted = self._count(lines)
+        if self._counted is not None and (counted < self._counted)[:, _COUNTS].any():
+            self._look(lines)  # maybe another drive under the same name
+            counted = self._count(lines)
+        self._counted = counted
         return Snapshot(
             self._inventory,
             counted,
@@ -200,9 +202,12 @@ class BlockCounters:
             time.clock_gettime(time.CLOCK_BOOTTIME),
         )
 
-    def look_again(self) -> None:
-        """Let the next reading ask the host again what drives there are."""
-        self._seen = ()
+    def _count(self, lines: Sequence[Sequence[bytes]]) -> NDArray[np.int64]:
+        counted = np.zeros((len(self._inventory.drives), _FIELDS), dtype=np.int64)
+        wide = [0] * _FIELDS  # older kernels have fewer fields
+        numbers = [[*map(int, lines[place][3:]), *wide][:_FIELDS] for place in self._places]
+        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, _FIELDS))
+        return counted
 
     def _look(self, lines: Sequence[Sequence[bytes]]) -> None:
         places = {line[2].decode("ascii", "replace"): place for place, line in enumerate(lines)}
@@ -213,7 +218,7 @@ class BlockCounters:
             if all(name in places for name in drive.devices)
             and (not self._only or self._only.intersection(drive.devices))
         )
-        self._inventory = Inventory(kept, everything.left_out)
+        self._inventory, self._counted = Inventory(kept, everything.left_out), None
         self._rows = np.repeat(np.arange(len(kept)), [len(drive.devices) for drive in kept])
         self._places = [places[name] for drive in kept for name in drive.devices]
 

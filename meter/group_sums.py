@@ -109,7 +109,7 @@ class GroupReadings(Iterable[GroupReading]):
         columns = (self.joules.tolist(), self.watts.tolist(), self.inherited.tolist())
         for (drive, group), joules, watts, inherited in zip(self.pairs, *columns, strict=True):
             yield GroupReading(
-                drive=self.names.get(drive, drive),
+                drive=self.names[drive],
                 group=str(group),
                 watts=sum(watts[: Part.CPU]),
                 part_watts={name: watts[part] for name, part in PART_OF.items()},
@@ -135,8 +135,8 @@ class GroupReadings(Iterable[GroupReading]):
             yield self._counter(drive, OTHERS, joules)
 
     def _counter(self, drive: str, group: str, joules: Floats) -> GroupJoules:
-        name = self.names.get(drive, drive)
-        return GroupJoules(name, group, float(joules[0]), float(joules[1]), self.quality)
+        own, of_cpu = joules.tolist()
+        return GroupJoules(self.names[drive], group, own, of_cpu, self.quality)
 
 
 def _of_drive_and_cpu(joules: Floats) -> Floats:
@@ -156,19 +156,27 @@ class Sums:
     def __init__(self, quality: str, named_max: int) -> None:
         self.quality = quality
         self._named_left = named_max
+        self._names: dict[str, str] = {}
         self._rows: dict[tuple[str, Hashable], int] = {}
-        self._pairs: tuple[tuple[str, Hashable], ...] | None = None  # None: they have changed
+        self._told: dict[tuple[str, Hashable], int] | None = None  # None: they have changed
         self._free: list[int] = []
         self._joules, self._watts, self._inherited = np.zeros((3, 0, len(Part)))
         self._named = np.zeros(0, dtype=bool)
         self._left: dict[str, Floats] = {}
+
+    def follow(self, names: Mapping[str, str]) -> None:
+        """Of the drives that are there, the kernel's names by key; nothing is told of others.
+
+        A drive that comes back goes on with its sums, one that took its name has its own.
+        """
+        self._names, self._told = dict(names), None
 
     def row(self, key: tuple[str, Hashable]) -> int:
         """Number of a drive and a group, which it keeps until the group ends."""
         row = self._rows.get(key)
         if row is None:
             row = self._free.pop() if self._free else len(self._rows)
-            self._rows[key], self._pairs = row, None
+            self._rows[key], self._told = row, None
             if row >= len(self._joules):
                 more = np.zeros((max(len(self._joules), 16), len(Part)))
                 self._joules = np.concatenate([self._joules, more])
@@ -211,14 +219,15 @@ class Sums:
             self._inherited[heir] += self._joules[row]
             self._joules[row] = self._watts[row] = 0.0
             self._free.append(row)
-            self._pairs = None
+            self._told = None
 
-    def readings(self, names: Mapping[str, str]) -> GroupReadings:
-        """All of them as they are now; `names` are the kernel's, by drive."""
-        if self._pairs is None:
-            self._pairs = tuple(self._rows)
-        rows = np.fromiter(self._rows.values(), dtype=np.intp, count=len(self._rows))
+    def readings(self) -> GroupReadings:
+        """All of them as they are now."""
+        if self._told is None:
+            self._told = {key: row for key, row in self._rows.items() if key[0] in self._names}
+        rows = np.fromiter(self._told.values(), dtype=np.intp, count=len(self._told))
         columns = (self._joules[rows], self._watts[rows], self._inherited[rows])
+        left = {drive: joules for drive, joules in self._left.items() if drive in self._names}
         return GroupReadings(
-            self.quality, self._pairs, names, *columns, self._named[rows], dict(self._left)
+            self.quality, tuple(self._told), self._names, *columns, self._named[rows], left
         )

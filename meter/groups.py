@@ -61,7 +61,7 @@ class GroupMeter:
         self._reader = GroupReader(hierarchy, {})
         self._attributor = Attributor(idle, rest)
         self._drives: tuple[MeteredDrive, ...] = ()
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # of present drives, by key
         self._sums = Sums("io.stat" if hierarchy.recursive else "blkio", named_max)
         self._rows = np.empty(0, dtype=np.intp)  # of the sums, by pair of the attribution; or -1
 
@@ -96,7 +96,7 @@ class GroupMeter:
 
     def readings(self) -> GroupReadings:
         """All sums, by drive and group."""
-        return self._sums.readings(self._names)
+        return self._sums.readings()
 
     def _follow(self, drives: Sequence[MeteredDrive]) -> None:
         """Drives may have come or gone; all block devices of one count for it."""
@@ -104,7 +104,8 @@ class GroupMeter:
         if present == self._drives:
             return
         self._drives = present
-        self._names.update({drive.key: drive.name for drive in present})
+        self._names = {drive.key: drive.name for drive in present}
+        self._sums.follow(self._names)
         numbers = {}
         for drive in present:
             for device in drive.devices:
@@ -150,7 +151,7 @@ class ProcessMeter:
         self._proc = proc
         self._splitter = ProcessSplitter(proc)
         self._sums = Sums(QUALITY, named_max)
-        self._names: dict[str, str] = {}
+        self._drives: tuple[MeteredDrive, ...] = ()
         self._running: set[str] = set()
 
     def close(self) -> None:
@@ -158,7 +159,7 @@ class ProcessMeter:
 
     def begin(self, drives: Sequence[MeteredDrive]) -> None:
         """Look at the processes for the first time."""
-        self._names = {drive.key: drive.name for drive in drives}
+        self._follow(drives)
         nothing = np.zeros(len(Part))
         self._splitter.step(
             self._pids(), seconds=1.0, joules=nothing, read_bytes=0.0, write_bytes=0.0
@@ -166,7 +167,7 @@ class ProcessMeter:
 
     def step(self, intervals: Intervals, readings: Readings, cpu: Mapping[str, float]) -> None:
         """As `GroupMeter.step`."""
-        self._names.update({drive.key: drive.name for drive in readings.drive})
+        self._follow(readings.drive)
         self._sums.begin_interval()
         metered = drive_intervals(intervals, readings, cpu)
         whole = metered.joules.sum(axis=0)
@@ -204,7 +205,13 @@ class ProcessMeter:
 
     def readings(self) -> GroupReadings:
         """All sums, by drive and process."""
-        return self._sums.readings(self._names)
+        return self._sums.readings()
+
+    def _follow(self, drives: Sequence[MeteredDrive]) -> None:
+        present = tuple(drives)
+        if present != self._drives:
+            self._drives = present
+            self._sums.follow({drive.key: drive.name for drive in present})
 
     def _pids(self) -> list[int]:
         return [int(path.name) for path in self._proc.iterdir() if path.name.isdigit()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,12 @@ class Host:
         (self.sysfs / "block" / name).unlink()
         del self.counters[name]
         self.write()
+
+    def swap(self, name: str, serial: str, **attributes: str) -> None:
+        """Pull it out and put another one in its place, before anybody looks."""
+        self.remove(name)
+        shutil.rmtree(self.sysfs / "devices" / "pci" / name.rpartition("n")[0])
+        self.nvme(name, serial, **attributes)
 
     def did(
         self, name: str, *, reads: int = 0, writes: int = 0, size: int = 4096, ms: int = 0

@@ -78,6 +78,18 @@ def test_drives_come_and_go(host: Host, counters: BlockCounters) -> None:
     assert difference(second, third).problems == {"nvme0n1": VANISHED}
 
 
+def test_another_drive_under_the_same_name_and_number_is_noticed(
+    host: Host, counters: BlockCounters
+) -> None:
+    host.did("nvme0n1", reads=1000)
+    before = counters.read()
+    host.swap("nvme0n1", "S2")
+    host.did("nvme0n1", reads=3)
+    now = counters.read()
+    assert [drive.key for drive in (*before.drives, *now.drives)] == ["S1", "S2"]
+    assert difference(before, now).problems == {"nvme0n1": APPEARED}
+
+
 def test_a_drive_is_known_by_its_serial_under_another_name(
     host: Host, counters: BlockCounters
 ) -> None:

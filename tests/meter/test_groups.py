@@ -185,6 +185,23 @@ def test_a_drive_that_comes_back_under_another_number_goes_on(bench: Bench) -> N
     assert {one.drive for one in sums.values()} == {"nvme1n1"}
 
 
+def test_a_drive_that_takes_another_s_name_has_sums_of_its_own(bench: Bench) -> None:
+    bench.group("a")
+    bench.begin()
+    first = []
+    for serial in ("S1", "S2", "S1"):
+        bench.host.swap("nvme0n1", serial, dev="259:0")
+        bench.step()
+        for _ in range(2):
+            bench.group("a", reads=1000)
+            reading = bench.step()
+        counters = list(bench.divided.readings().counters())
+        assert len({(one.drive, one.group) for one in counters}) == len(counters)
+        assert sum(one.joules for one in counters) == pytest.approx(reading.joules, rel=1e-12)
+        first.append(bench.sums()["/a"].joules)
+    assert first == pytest.approx([first[0], first[0], 2 * first[0]])
+
+
 def test_processes_share_what_each_has_read(tmp_path: Path) -> None:
     bench = Bench(tmp_path, processes=True)
     bench.process(10, read=0)
