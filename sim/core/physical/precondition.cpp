@@ -111,8 +111,7 @@ class Filling {
   }
 
   bool is_sequential(const Share& share) const {
-    return flows_[share.flow].kind == FlowKind::trace ||
-           flows_[share.flow].address_distribution == AddressDistribution::streaming;
+    return flows_[share.flow].address_distribution == AddressDistribution::streaming;
   }
 
   // Which units of the plane are written: of a random flow any of its working set, of another the

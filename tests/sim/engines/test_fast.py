@@ -144,9 +144,12 @@ def test_what_is_fed_is_served_as_a_trace_of_the_engines(seed: int, tmp_path: Pa
     """At loads from a hundredth to many times what the drive can serve."""
     count, rng = 3000, np.random.default_rng(seed)
     places = [1, 8, 32, 512, 65535][seed % 5]
-    fetched = {"preconditioning": False, "io_queue_depth": 65535, "queue_fetch_size": places}
+    filled = 50 if seed % 2 else 0
+    fetched = {
+        "preconditioning": filled > 0, "io_queue_depth": 65535, "queue_fetch_size": places,
+    }  # fmt: skip
     device = case(seed)[0].model_copy(update=fetched)
-    made = FastSimulation(device)
+    made = FastSimulation(device, occupancy_percent=filled)
     arrival_ns = np.cumsum(rng.exponential(1e9 / 10 ** rng.uniform(2.5, 5.0), count)).astype(int)
     sectors = rng.choice([8, 16, 64, 256], count)
     first = rng.integers(0, (made.capacity_bytes // 512 - 256) // 8, count) * 8
@@ -156,7 +159,8 @@ def test_what_is_fed_is_served_as_a_trace_of_the_engines(seed: int, tmp_path: Pa
     path = tmp_path / "requests.trace"
     rows = zip(arrival_ns, first, sectors, writes, strict=True)
     path.write_text("".join(f"{at} 0 {at_sector} {n} {1 - w}\n" for at, at_sector, n, w in rows))
-    scenario = Scenario(flows=(FlowConfig(kind=FlowKind.TRACE, trace_path=str(path)),))
+    flow = FlowConfig(kind=FlowKind.TRACE, trace_path=str(path), initial_occupancy_percent=filled)
+    scenario = Scenario(flows=(flow,))
     near, exact = (each.run(device, scenario) for each in (FastEngine(), EmbeddedEngine()))
     assert fed.requests == near.flows[0].serviced == count
     for told, most in ((near, 1e-3), (exact, 0.1)):
