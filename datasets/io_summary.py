@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, ValidationError, model_validator
 
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.schema import (
     Count,
@@ -298,7 +298,5 @@ def write_summary(summary: IoSummary, path: Path) -> None:
     Raises:
         InputError: The place cannot be written.
     """
-    try:
+    with output_file(path):
         write_text_atomically(path, summary.model_dump_json(indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from iojoule.datasets.arrow import arrow_schema, columns
-from iojoule.datasets.atomic import write_atomically
+from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
 from iojoule.datasets.provenance import (
     DATASET_FORMAT,
@@ -315,14 +315,8 @@ def _write_parquet(table: pa.Table, stream: BufferedRandom) -> str:
 
 
 def _write(path: Path, write: Callable[[BufferedRandom], Written]) -> Written:
-    try:
+    with output_file(path):
         return write_atomically(path, write)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"{path}: cannot be written ({reason}); check the folder, its permissions and the "
-            "free space"
-        ) from error
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:

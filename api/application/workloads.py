@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoSummary, parse_summary, write_summary
 from iojoule.datasets.schema import validation_error
@@ -25,10 +25,8 @@ def write_profile(profile: WorkloadProfile, path: Path) -> None:
     form = {".toml": as_toml, ".json": as_json}.get(path.suffix.lower())
     if form is None:
         raise InputError(f"{path}: a workload profile is a .toml or a .json file")
-    try:
+    with output_file(path):
         write_text_atomically(path, form(profile))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def observe_traced(drive: Path, seconds: float, gap_seconds: float) -> IoSummary:

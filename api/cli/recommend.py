@@ -198,9 +198,10 @@ def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Pa
         console.note(f"nothing to measure next: {path} is not written")
         return
     from iojoule.api.application.measure_plan import next_plan
-    from iojoule.datasets.atomic import write_text_atomically
+    from iojoule.datasets.atomic import output_file, write_text_atomically
 
-    write_text_atomically(path, next_plan(found.measure_next, question))
+    with output_file(path):
+        write_text_atomically(path, next_plan(found.measure_next, question))
     console.note(f"wrote {path}")
 
 

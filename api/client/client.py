@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 import uuid
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from iojoule.api.client.errors import ServiceError
+from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
@@ -408,13 +408,8 @@ class Client:
         if answer.headers.get("etag") != f'"{digest}"':
             raise ServiceError(f"{answer.url}: did not arrive as the service keeps it; ask again")
         path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            beside.write_bytes(answer.content)
-            beside.replace(path)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise InputError(f"{path}: cannot be written ({error.strerror}); check it") from None
+        with output_file(path):
+            write_atomically(path, lambda stream: stream.write(answer.content))
 
     def sidecar(self, dataset: str) -> dict[str, Any]:
         """Where the measurements of a dataset come from, doubts, and what was left out."""

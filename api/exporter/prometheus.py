@@ -8,7 +8,6 @@ A scrape reads what the meter has published and computes nothing.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from iojoule.api.exporter.publication import Publisher
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.meter.cgroup_names import names_of
 from iojoule.meter.cpu import CpuReading
 from iojoule.meter.group_sums import GroupReadings
@@ -70,15 +69,8 @@ def registry_of(publisher: Publisher) -> CollectorRegistry:
 
 def write_textfile(registry: CollectorRegistry, path: Path) -> None:
     """Write all series, whole or not at all; not synced, since that would wake a drive."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(generate_latest(registry))
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"{path}: cannot be written: {error.strerror}; name a folder that is there and yours"
-        ) from None
+    with output_file(path):
+        write_atomically(path, lambda stream: stream.write(generate_latest(registry)), sync=False)
 
 
 def _drives(readings: Iterable[Reading]) -> list[Metric]:

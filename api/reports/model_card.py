@@ -35,7 +35,7 @@ from iojoule.api.reports.model_card_sections import (
     writes_section,
 )
 from iojoule.api.reports.quantities import size
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import validation_error
@@ -340,7 +340,5 @@ def _markdown(card: Document, path: Path) -> dict[Path, str]:
 
 def _write(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
-        try:
+        with output_file(path):
             write_text_atomically(path, text)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror})") from None

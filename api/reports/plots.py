@@ -20,7 +20,7 @@ from iojoule.api.reports.configurations import (
     setting_in_short,
 )
 from iojoule.api.reports.quantities import digits, quantity, scale_of
-from iojoule.datasets.atomic import write_atomically, write_text_atomically
+from iojoule.datasets.atomic import output_file, write_atomically, write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.recommender.fleet.plan import FrontierPoint
@@ -53,10 +53,8 @@ def write_points(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows([_cell(one) for one in row] for row in rows)
-    try:
+    with output_file(path):
         write_text_atomically(path, text.getvalue())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _cell(value: Any) -> Any:
@@ -185,13 +183,11 @@ def save(figure: Any, path: Path) -> None:
         "pdf": {"CreationDate": None, "Creator": "iojoule", "Producer": None},
         "png": {"Software": "iojoule"},
     }
-    try:
+    with output_file(path):
         write_atomically(
             path,
             lambda stream: figure.savefig(stream, format=kind, dpi=160, metadata=metadata[kind]),
         )
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.api.reports.document import Block, Code, Document, Section, Table, Text, to_html
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.profile import SourceRecord
 from iojoule.datasets.schema import Section as Stated
@@ -125,10 +125,8 @@ def write_report(report: Document, path: Path) -> None:
         InputError: The file cannot be written.
     """
     check_target(path)
-    try:
+    with output_file(path):
         write_text_atomically(path, to_html(report))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def data_of(text: str, where: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule import __version__
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
 from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
 from iojoule.datasets.profile.drive import (
@@ -309,10 +309,8 @@ def write_document(document: Section, path: Path) -> None:
     """
     keep_other_documents(path, of_dataset=False)
     text = json.dumps(document.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
-    try:
+    with output_file(path):
         write_text_atomically(path, text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def parse_profile(text: bytes, where: str) -> DeviceProfile:

@@ -88,7 +88,8 @@ def write_trusted(path: Path, text: str) -> None:
         os.fchmod(stream.fileno(), stat.S_IRUSR | stat.S_IWUSR)
         stream.write(text.encode())
 
-    write_atomically(path, write)
+    # a link that another user put there must not lead root elsewhere
+    write_atomically(path, write, follow=False)
 
 
 JOURNALS_VARIABLE = "IOJOULE_JOURNALS"

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from iojoule import __version__
 from iojoule.datasets.arrow import unit_of
-from iojoule.datasets.atomic import write_atomically
+from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.what_if.sweep import Record, Sweep, columns
 
@@ -52,10 +52,8 @@ def write_sweep(sweep: Sweep, records: Mapping[int, Record], path: Path) -> None
     def write(stream: BufferedRandom) -> None:
         pq.write_table(table, stream, compression="zstd")
 
-    try:
+    with output_file(path):
         write_atomically(path, write)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def read_sweep(sweep: Sweep, path: Path) -> dict[int, Record]:

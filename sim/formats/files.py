@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, Severity, Tell
@@ -228,7 +228,5 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    try:
+    with output_file(path):
         write_text_atomically(path, text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from None

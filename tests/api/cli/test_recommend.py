@@ -354,6 +354,12 @@ def test_what_to_measure_next_is_a_plan_and_a_command_that_exist(
         assert option in shown
 
 
+def test_a_plan_that_cannot_be_written_is_an_input_error(ask, tmp_path: Path) -> None:
+    done = ask("--measure-plan", tmp_path / "nowhere" / "next.toml")
+    assert done.code == 3
+    assert "next.toml" in done.err
+
+
 def test_the_least_saving_can_be_stated(ask) -> None:
     assert "Not taken:" in ask("--least-saving", "30%", "--explain").out
     answer = json.loads(ask("--least-saving", "30%", "-o", "json").out)
