@@ -124,6 +124,10 @@ PARTS: dict[str, Callable[[DeviceConfig], float]] = {
 """What a drive costs by: how many of it a drive has."""
 
 
+PRICE_MAX = 1e12
+"""Largest price of a part; sums of such prices stay finite."""
+
+
 def parse_prices(text: str) -> dict[str, float]:
     """Prices as `die=3,channel=1.5`, in any unit of money.
 
@@ -143,8 +147,10 @@ def parse_prices(text: str) -> dict[str, float]:
             prices[name] = float(said)
         except ValueError:
             prices[name] = math.nan
-        if not 0 <= prices[name] < math.inf:
-            raise InputError(f"--cost {name}={said}: is no price; write a number from 0 on")
+        if not 0 <= prices[name] <= PRICE_MAX:
+            raise InputError(
+                f"--cost {name}={said}: is no price; write a number from 0 to {PRICE_MAX:.0e}"
+            )
     return prices
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+LARGEST = 1e9
+"""Largest number that an option takes: seconds, watts and hours beyond it are slips, and as
+nanoseconds they would not fit 64 bits."""
 
 
 class DeferredCommand(TyperCommand):
@@ -30,7 +35,10 @@ class DeferredCommand(TyperCommand):
         if application is None:
             application = typer.Typer(add_completion=False)
             application.command(self.name)(getattr(module, str(self.name)))
-        return typer.main.get_command(application)
+        command = typer.main.get_command(application)
+        for _, one in walk(str(self.name), command):
+            one.callback = _bounded(one.callback, one.params)
+        return command
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The context of the command itself."""
@@ -52,6 +60,25 @@ class DeferredGroup(TyperGroup):
             name: DeferredCommand(name, text, self.modules.get(name, name.replace("-", "_")))
             for name, text in self.deferred.items()
         } | dict(self.commands)
+
+
+def _bounded(callback: Any, parameters: Sequence[Any]) -> Any:
+    """The function of a command, which refuses nan, inf and numbers beyond LARGEST."""
+    if callback is None:
+        return None
+
+    @wraps(callback)
+    def bounded(*given: Any, **values: Any) -> Any:
+        for parameter in parameters:
+            value = values.get(parameter.name)
+            if isinstance(value, float) and not abs(value) <= LARGEST:
+                raise typer.BadParameter(
+                    f"{value} is out of range; write a number of at most {LARGEST:.0e}",
+                    param_hint=f"'{parameter.opts[0]}'",
+                )
+        return callback(*given, **values)
+
+    return bounded
 
 
 def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:

@@ -72,7 +72,7 @@ def plan(
         typer.Option(help="Least watts for the demand, or most demand within the watts."),
     ] = "least_watts",
     budget: Annotated[
-        float | None, typer.Option(metavar="WATTS", help="Instead of the file's budgets.")
+        float | None, typer.Option(metavar="WATTS", min=0.1, help="Instead of the file's budgets.")
     ] = None,
     profile: ProfileFiles = None,
     for_: ForOption = None,
@@ -122,8 +122,12 @@ def frontier(
     ctx: typer.Context,
     fleet: FleetFile,
     points: Annotated[int, typer.Option(min=2, max=200, help="Budgets to try.")] = 12,
-    least: Annotated[float | None, typer.Option(metavar="WATTS", help="Lowest budget.")] = None,
-    most: Annotated[float | None, typer.Option(metavar="WATTS", help="Highest budget.")] = None,
+    least: Annotated[
+        float | None, typer.Option(metavar="WATTS", min=0.1, help="Lowest budget.")
+    ] = None,
+    most: Annotated[
+        float | None, typer.Option(metavar="WATTS", min=0.1, help="Highest budget.")
+    ] = None,
     profile: ProfileFiles = None,
     for_: ForOption = None,
     gap: GapOption = 0.001,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,7 +66,8 @@ def number(field: str, value: Any, *, least: float = 0.0) -> float:
     Raises:
         InputError: It is none, or not above `least`.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > least:
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    if not known or not least < value <= sys.float_info.max:
         raise InputError(f"{field}: {value!r} must be a number above {least:g}", field=field)
     return float(value)
 
@@ -76,7 +78,7 @@ def whole(field: str, value: Any) -> int:
     Raises:
         InputError: It is none.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
         raise InputError(f"{field}: {value!r} must be a whole number", field=field)
     if value < 1:
         raise InputError(f"{field}: {value!r} must be 1 or more", field=field)

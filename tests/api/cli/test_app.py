@@ -110,6 +110,25 @@ def test_what_is_not_understood_exits_with_2(arguments: tuple[str, ...], iojoule
     assert done.out == ""
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "1e308", "-1e308"])
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("fleet", "plan", "fleet.toml"), "--budget"),
+        (("simulate", "--ssd", "x", "--day", "1000"), "--interval"),
+        (("simulate", "--ssd", "x"), "--series-step"),
+        (("meter",), "--seconds"),
+        (("recommend", "--workload", "w.toml"), "--confidence"),
+    ],
+)
+def test_a_number_that_nothing_can_be_is_not_understood(
+    arguments: tuple[str, ...], option: str, number: str, iojoule
+) -> None:
+    done = iojoule(*arguments, option, number)
+    assert (done.code, done.out) == (2, "")
+    assert option in done.err
+
+
 def test_a_command_without_its_subcommand_shows_the_help(iojoule) -> None:
     assert "devices" in iojoule().out
     assert "show" in iojoule("devices").out

@@ -232,6 +232,7 @@ def test_parts_of_an_array_are_joined(iojoule, tmp_path: Path) -> None:
         (("--front", "--cost", "dice=3"), 3),
         (("--front", "--cost", "die=-1"), 3),
         (("--front", "--cost", "die=nan"), 3),
+        (("--front", "--cost", "die=1e308"), 3),
         (("--front", "--cost", "die"), 3),
         (("--cost", "die=3"), 2),
         (("--interval", "5"), 2),

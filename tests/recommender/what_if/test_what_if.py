@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -127,6 +128,10 @@ def test_what_both_sides_err_alike_leaves_the_change_surer_than_either(answerer:
         ({"growth": 0}, "growth"),
         ({"growth": True}, "growth"),
         ({"drives": 1.5}, "whole number"),
+        ({"drives": math.nan}, "whole number"),
+        ({"drives": math.inf}, "whole number"),
+        ({"growth": math.inf}, "number above 0"),
+        ({"growth": 10**310}, "number above 0"),
         ({"mix": 1.2}, "share of reads"),
         ({"cap": "p99 < 2 ms"}, "write a cap as in"),
         ({"geometry.channels": 4}, "no simulated drive stands for"),
