@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from iojoule import __version__
 from iojoule.datasets.atomic import output_file, write_text_atomically
@@ -37,6 +37,7 @@ from iojoule.datasets.profile.drive import (
     Surface,
     WorkAfterWrites,
     WriteState,
+    refuse_unequal,
 )
 from iojoule.datasets.profile.host import (
     HostOperation,
@@ -46,7 +47,7 @@ from iojoule.datasets.profile.host import (
     carried_over,
 )
 from iojoule.datasets.provenance import keep_other_documents
-from iojoule.datasets.schema import Section, validation_error
+from iojoule.datasets.schema import COLUMNS, SECTIONS, Section, validation_error
 from iojoule.datasets.vocabulary import Operation, Pattern
 
 Count = Annotated[int, Field(ge=0)]
@@ -104,7 +105,7 @@ class PerformancePoints(Section):
 
     @model_validator(mode="after")
     def _columns_match(self) -> PerformancePoints:
-        _equally_long(
+        refuse_unequal(
             self, "path", "request_bytes", "queue_depth", "jobs", "apart", "latency", "p99"
         )
         return self
@@ -129,7 +130,7 @@ class PowerPoints(Section):
 
     @model_validator(mode="after")
     def _columns_match(self) -> PowerPoints:
-        _equally_long(self, *(name for name in type(self).model_fields if name != "total"))
+        refuse_unequal(self, *(name for name in type(self).model_fields if name != "total"))
         return self
 
 
@@ -139,12 +140,6 @@ class Assessment(Section):
     held_out: list[HeldOut]
     performance: list[PerformancePoints]
     power: PowerPoints | None
-
-
-def _equally_long(section: Section, *names: str) -> None:
-    lengths = {len(getattr(section, name)) for name in names}
-    if len(lengths) > 1:
-        raise ValueError(f"columns of unequal length: {', '.join(names)}")
 
 
 FACTS_RECIPE = "facts"
@@ -199,6 +194,19 @@ class SourceRecord(Section):
     notes: list[str]
 
 
+NEEDED_DEFAULTS = frozenset(
+    ("operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine", "completion")
+)
+"""Fields of a question that a profile answers for where the question leaves them out."""
+
+
+@cache
+def _adapter(field: str) -> TypeAdapter[Any]:
+    stated = SECTIONS[COLUMNS[field]].model_fields[field]
+    form: Any = Annotated[stated.annotation, stated]
+    return TypeAdapter(form)
+
+
 class DeviceProfile(Section):
     """Everything fitted for one SSD model; the JSON file is this, field by field.
 
@@ -221,13 +229,13 @@ class DeviceProfile(Section):
     valid_for: ValidFor
     defaults: dict[str, str | int | float | bool]
     default_sources: dict[str, str]
-    max_transfer_bytes: int
+    max_transfer_bytes: Annotated[int, Field(ge=1)]
     link_bytes_per_second: Parameter | None = None
     capacity_bytes: int | None
     endurance_bytes_written: Parameter | None
     between_drives_relative_sd: Parameter
     between_sessions_relative_sd: Parameter | None = None
-    surfaces: list[Surface]
+    surfaces: Annotated[list[Surface], Field(min_length=1)]
     host: HostPerformance
     power_state_effects: list[PowerStateEffect]
     power_limit: PowerLimit | None = None
@@ -250,6 +258,20 @@ class DeviceProfile(Section):
     rating: DriveRating = Field(default_factory=DriveRating)
     other_conditions: list[str] = Field(default_factory=list)
     gaps: list[str]
+
+    @field_validator("defaults")
+    @classmethod
+    def _defaults_are_fields(cls, defaults: dict[str, Any]) -> dict[str, Any]:
+        if missing := NEEDED_DEFAULTS - defaults.keys():
+            raise ValueError(f"lacks {', '.join(sorted(missing))}")
+        for name, value in defaults.items():
+            if name in COLUMNS:
+                try:
+                    _adapter(name).validate_json(json.dumps(value), strict=True)
+                except ValidationError as error:
+                    said = error.errors(include_url=False)[0]["msg"]
+                    raise ValueError(f"{name}: {said}") from None
+        return defaults
 
     @model_validator(mode="before")
     @classmethod

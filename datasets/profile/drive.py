@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern, is_assumption
+
+
+def refuse_unequal(section: Section, *names: str) -> None:
+    """Refuse lists of a section that are not equally long; raises ValueError."""
+    lengths = {len(getattr(section, name)) for name in names}
+    if len(lengths) > 1:
+        raise ValueError(f"columns of unequal length: {', '.join(names)}")
+
+
+def refuse_other_shape(covariance: Sequence[Sequence[float]], parameters: int) -> None:
+    """Refuse a covariance that is not one of so many parameters; raises ValueError."""
+    if {len(covariance), *map(len, covariance)} != {parameters}:
+        raise ValueError(f"covariance must have {parameters} rows of {parameters} entries")
+
+
+def _ascending(knots: list[float]) -> list[float]:
+    if any(low >= high for low, high in pairwise(knots)):
+        raise ValueError("knots must ascend")
+    return knots
+
+
+Knots = Annotated[list[float], Field(min_length=1), AfterValidator(_ascending)]
+"""Places on an axis between which is interpolated."""
 
 
 class Grounded(Section):
@@ -45,6 +70,9 @@ class StatePower(Section):
     background_watts: Parameter
 
 
+DEVICE_POWER_PARAMETERS = 6
+
+
 class DevicePower(Section):
     """Watts of the drive: a linear law in its parameters, with their covariance.
 
@@ -59,13 +87,20 @@ class DevicePower(Section):
     covariance: list[list[float]]
     states: list[StatePower] = Field(default_factory=list)
     session_sd_watts: Annotated[float, Field(ge=0)] = 0.0
-    idle_watts: list[Parameter]
-    cap_watts: list[float]
+    idle_watts: Annotated[list[Parameter], Field(min_length=1)]
+    cap_watts: Annotated[list[float], Field(min_length=1)]
     peak_watts: Parameter
     measured_read_operations_per_second_max: float
     measured_bytes_per_second_max: float
     relative_sd: float
     condition: str
+
+    @model_validator(mode="after")
+    def _shapes_match(self) -> Self:
+        if len(self.parameters) != DEVICE_POWER_PARAMETERS:
+            raise ValueError(f"the law has {DEVICE_POWER_PARAMETERS} parameters")
+        refuse_other_shape(self.covariance, DEVICE_POWER_PARAMETERS)
+        return self
 
     @property
     def is_expected(self) -> bool:
@@ -248,6 +283,7 @@ Rung = Literal["datasheet", "published", "few_measurements", "campaign", "simula
 """The ladder from the least to the most that can be known of a drive that is there."""
 
 NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
 
 
 class CurveDoubt(Section):
@@ -270,6 +306,11 @@ class CurveDoubt(Section):
     host_sd: NonNegative
     form_sd: NonNegative
     factor: Annotated[float, Field(gt=0)]
+
+    @model_validator(mode="after")
+    def _columns_match(self) -> Self:
+        refuse_unequal(self, "unloaded_sd", "capacity_sd", "correlation")
+        return self
 
 
 class FactUsed(Section):
@@ -325,6 +366,11 @@ class Hull(Section):
     offsets: list[float]
     fixed: tuple[float | None, float | None, float | None]
 
+    @model_validator(mode="after")
+    def _facets_match(self) -> Self:
+        refuse_unequal(self, "normals", "offsets")
+        return self
+
 
 class ResidualTable(Section):
     """What the curve misses, learned from measurements, as knots to interpolate linearly.
@@ -336,11 +382,23 @@ class ResidualTable(Section):
     many octaves outside of its own state's runs a knot lies.
     """
 
-    log2_queue_depth: list[float]
-    log2_jobs: list[float]
-    log2_request_bytes: list[float]
-    paths: list[str]
+    log2_queue_depth: Knots
+    log2_jobs: Knots
+    log2_request_bytes: Knots
+    paths: Annotated[list[str], Field(min_length=1)]
     values: dict[str, list[float]]
+
+    @model_validator(mode="after")
+    def _grid_is_full(self) -> Self:
+        knots = len(self.paths) * len(self.log2_queue_depth)
+        knots *= len(self.log2_jobs) * len(self.log2_request_bytes)
+        for name, values in self.values.items():
+            if len(values) != knots:
+                raise ValueError(f"values.{name} has {len(values)} entries for {knots} knots")
+        for name in self.values:
+            if name.removesuffix("_sd") not in self.values:
+                raise ValueError(f"values.{name} has no values.{name.removesuffix('_sd')}")
+        return self
 
 
 class Tail(Section):
@@ -387,12 +445,12 @@ class Surface(Section):
     pattern: Pattern
     evidence: Evidence
     source: str
-    log2_request_bytes: list[float]
-    unloaded_latency_ns: list[float]
-    capacity_operations_per_second: list[float]
-    sharpness: list[float]
-    transfer_bytes_per_second: float
-    access_unit_bytes: int
+    log2_request_bytes: Knots
+    unloaded_latency_ns: list[Positive]
+    capacity_operations_per_second: list[Positive]
+    sharpness: list[Positive]
+    transfer_bytes_per_second: Positive
+    access_unit_bytes: Annotated[int, Field(ge=1)]
     relative_sd: float
     tails: list[Tail]
     residuals: list[ResidualTable] = Field(default_factory=list)
@@ -409,6 +467,27 @@ class Surface(Section):
             table = data.pop("residual")
             data.setdefault("residuals", [] if table is None else [table])
         return data
+
+    @model_validator(mode="after")
+    def _one_entry_a_knot(self) -> Self:
+        refuse_unequal(
+            self,
+            "log2_request_bytes",
+            "unloaded_latency_ns",
+            "capacity_operations_per_second",
+            "sharpness",
+        )
+        knots = len(self.log2_request_bytes)
+        if any(len(tail.collision) not in (0, knots) for tail in self.tails):
+            raise ValueError(f"tails: collision has no entries, or one for each of {knots} knots")
+        if self.doubt is not None and len(self.doubt.unloaded_sd) != knots:
+            raise ValueError(f"doubt: has one entry for each of {knots} knots")
+        for table in self.residuals:
+            # one that follows from facts has no spread of its own
+            needed = {"latency", "measured"} if "latency_sd" in table.values else {"latency"}
+            if missing := needed - table.values.keys():
+                raise ValueError(f"residuals: values lack {', '.join(sorted(missing))}")
+        return self
 
 
 CEILING_COMMANDS = 8

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from iojoule.datasets.profile.drive import Grounded, Parameter
+from iojoule.datasets.profile.drive import Grounded, Parameter, refuse_other_shape
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 
@@ -168,6 +168,7 @@ class HostPower(Section):
                 f"parameters: {', '.join(names)} are not those of CPU power (idle_watts first, "
                 f"then any of {', '.join(POWER_PARAMETERS)}); fit it again"
             )
+        refuse_other_shape(self.covariance, len(names))
         return self
 
 
@@ -184,6 +185,12 @@ class SystemPower(Section):
     relative_sd: float
     quadratic: Parameter | None = None
     covariance: list[list[float]] | None = None
+
+    @model_validator(mode="after")
+    def _shape_matches(self) -> Self:
+        if self.covariance is not None:
+            refuse_other_shape(self.covariance, 3)
+        return self
 
 
 def path_key(engine: str, completion: str, submission_polling: bool, scheduler: str) -> str:

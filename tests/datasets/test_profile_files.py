@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.profile import fitted_by_another, load_shipped_profile, parse_profile
 
 PROFILE = load_shipped_profile("samsung-860-pro")
+REMOVED = object()
 
 
 def test_the_iojoule_that_fitted_a_profile_has_nothing_to_say() -> None:
@@ -72,4 +74,57 @@ def test_unknown_parameters_of_cpu_power_are_refused() -> None:
     data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
     data["host_power"]["parameters"][1]["name"] = "magic_watts"
     with pytest.raises(InputError):
+        parse_profile(json.dumps(data).encode(), "p.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("surfaces.1.residuals.0.values.p50_sd", []),
+        ("surfaces.1.residuals.0.values.measured.0", REMOVED),
+        ("surfaces.1.residuals.0.values.measured", REMOVED),
+        ("surfaces.1.residuals.0.values.latency", REMOVED),
+        ("surfaces.1.residuals.0.paths", []),
+        ("surfaces.1.residuals.0.log2_queue_depth.0", 99.0),
+        ("surfaces.1.log2_request_bytes.0", REMOVED),
+        ("surfaces.1.unloaded_latency_ns", []),
+        ("surfaces.1.sharpness.0", REMOVED),
+        ("surfaces.1.tails.0.collision", [1.0] * 99),
+        ("host_power.covariance.0", []),
+        ("host_power.covariance", []),
+        ("device_power.covariance.2.1", REMOVED),
+        ("device_power.parameters.0", REMOVED),
+        ("device_power.cap_watts", []),
+        ("device_power.idle_watts", []),
+        ("system_power.covariance", [[1.0]]),
+        ("surfaces.1.unloaded_latency_ns.0", 0.0),
+        ("surfaces", []),
+        ("max_transfer_bytes", 0),
+        ("defaults.completion", 1e-308),
+        ("defaults.completion", REMOVED),
+        ("defaults.queue_depth", "32"),
+        ("defaults.jobs", 0),
+    ],
+)
+def test_arrays_that_do_not_fit_together_and_wrong_defaults_are_refused(
+    path: str, value: Any
+) -> None:
+    data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
+    place: Any = data
+    *before, last = (int(part) if part.isdigit() else part for part in path.split("."))
+    for part in before:
+        place = place[part]
+    if value is REMOVED:
+        del place[last]
+    else:
+        place[last] = value
+    with pytest.raises(InputError) as refused:
+        parse_profile(json.dumps(data).encode(), "p.json")
+    assert str(refused.value.field).split(".")[0] == path.split(".")[0]
+
+
+def test_a_hull_has_an_offset_for_each_facet() -> None:
+    data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
+    next(iter(data["surfaces"][1]["hulls"].values()))["offsets"] = []
+    with pytest.raises(InputError, match="offsets"):
         parse_profile(json.dumps(data).encode(), "p.json")
