@@ -145,6 +145,7 @@ def _options(
 
 def main() -> None:
     """Run the command line and leave the process with the documented exit code."""
+    _replace_closed_streams()
     if COMPLETES in os.environ:  # the script of `iojoule completion` asks
         from typer._completion_classes import completion_init
 
@@ -152,11 +153,30 @@ def main() -> None:
     sys.exit(run())
 
 
+def _replace_closed_streams() -> None:
+    """Replace standard streams that are closed, so that no file that is opened takes their number.
+
+    There is nothing to read, what is said on standard error is lost, and writing to standard
+    output fails.
+    """
+    for name, mode, access in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode))
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code; says what went wrong on standard error."""
     try:
         typed = sys.argv[1:] if arguments is None else arguments
-        left_with = app(arguments, prog_name="iojoule", standalone_mode=False, obj=typed)
+        try:
+            left_with = app(arguments, prog_name="iojoule", standalone_mode=False, obj=typed)
+        except OSError:
+            console.emit("\n")  # raises what is meant where Typer could not write its help
+            raise
         return left_with if isinstance(left_with, int) else 0
     except IojouleError as error:
         console.error(error.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -11,9 +12,11 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,16 +51,38 @@ def emit(text: str) -> None:
 
     Raises:
         OutputClosedError: Nobody reads it any more.
+        StorageFullError: It is a file on a disk without room.
+        InputError: It cannot be written.
     """
     try:
         # piece by piece: without a buffer (python -u) the rest of a broken write is lost unnoticed
         for start in range(0, len(text), _PIECE):
             sys.stdout.write(text[start : start + _PIECE])
         sys.stdout.flush()
-    except BrokenPipeError:
-        # what is still buffered must not fail a second time when Python flushes it at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputClosedError from None
+    except OSError as error:
+        _discard_rest(sys.stdout)
+        raise _output_error(error) from None
+
+
+def _discard_rest(stream: TextIO) -> None:
+    """What is still buffered must not fail a second time when Python flushes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _output_error(error: OSError) -> Exception:
+    from iojoule.api.state.errors import StorageFullError
+
+    if isinstance(error, BrokenPipeError):
+        return OutputClosedError()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StorageFullError(
+            "standard output: its disk has no room left, so the answer is incomplete; make room "
+            "and run the command again"
+        )
+    return InputError(
+        f"standard output: cannot be written ({error.strerror}); send it to a file, a pipe or a "
+        "terminal that is open"
+    )
 
 
 def emit_json(data: Any) -> None:
@@ -236,8 +261,8 @@ def _complain(text: str) -> None:
     try:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except OSError:  # there is nowhere left to say it; the exit code does
+        _discard_rest(sys.stderr)
 
 
 def _cell(value: Any) -> Any:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -73,6 +74,34 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert process.returncode == 141
     assert "Traceback" not in said
     assert "rror" not in said
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [
+        ((">/dev/full",), 47),
+        ((">&-",), 3),
+        (("<&-",), 0),
+        (("2>&-", ">/dev/full"), 47),
+        ((">&-", "2>/dev/full", "<&-"), 3),
+    ],
+)
+@pytest.mark.parametrize("arguments", ["devices list", "--help", "meter --help"])
+def test_an_answer_that_cannot_be_written_is_an_error_of_its_own(
+    arguments: str, streams: tuple[str, ...], code: int
+) -> None:
+    line = f"{shlex.join(IOJOULE)} {arguments} {' '.join(streams)}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    said = bool(code) and not any(stream.startswith("2>") for stream in streams)
+    assert len(done.stderr.splitlines()) == said
+
+
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full"])
+def test_the_exit_code_does_not_depend_on_standard_error(streams: str) -> None:
+    line = f"{shlex.join(IOJOULE)} nonsense {streams}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
 
 
 def test_the_service_answers_until_it_is_interrupted() -> None:
