@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+MESSAGE_MAX = 2000
+"""Characters of a message; of a longer one the middle is left out."""
+
 
 class IojouleError(Exception):
     """Root of every error that iojoule raises on purpose.
@@ -32,6 +35,8 @@ class IojouleError(Exception):
     request_id: str | None = None
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
+        if len(message) > MESSAGE_MAX:  # it quotes a long input; its end has the remedy
+            message = f"{message[: MESSAGE_MAX // 2]} [...] {message[-MESSAGE_MAX // 2 :]}"
         super().__init__(message)
         self.message = message
         self.field = field

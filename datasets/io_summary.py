@@ -8,7 +8,6 @@ value that was seen.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import (
     Count,
     Fraction,
@@ -278,7 +278,7 @@ def parse_summary(text: str, where: str) -> IoSummary:
         SchemaVersionError: It was written by a newer version.
     """
     try:
-        data = json.loads(text)
+        data = json_of(text)
     except ValueError as error:
         raise InputError(f"{where}: not a complete JSON document: {error}") from None
     version = data.get("schema_version") if isinstance(data, dict) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import SCHEMA_VERSION
 
 
@@ -102,8 +102,8 @@ def keep_other_documents(path: Path, *, of_dataset: bool) -> None:
         InputError: There is another document; names it.
     """
     try:
-        there = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        there = json_of(path.read_bytes())
+    except (OSError, ValueError):
         return
     if not isinstance(there, dict):
         return

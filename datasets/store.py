@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from iojoule.datasets.arrow import arrow_schema, columns
 from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.provenance import (
     DATASET_FORMAT,
     Provenance,
@@ -274,7 +275,7 @@ def _all_columns(table: pa.Table) -> pa.Table:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     try:
-        metadata = json.loads(path.read_bytes())
+        metadata = json_of(path.read_bytes())
     except FileNotFoundError:
         raise InputError(
             f"{path}: the metadata file is missing, so this is no dataset of iojoule or it was "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.api.reports.report_file import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import ANSWER_VERSION, DurabilityAnswer, Estimate
@@ -88,7 +88,7 @@ def read_answer(path: Path) -> Answer:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
         is_report = text.lstrip().startswith("<")
-        data = data_of(text, where)["answer"] if is_report else json.loads(text)
+        data = data_of(text, where)["answer"] if is_report else json_of(text)
     except OSError as error:
         raise InputError(f"{where}: cannot be read: {error.strerror}") from None
     except ValueError:

@@ -13,6 +13,7 @@ from typing import Any
 from iojoule.api.reports.document import Block, Code, Document, Section, Table, Text, to_html
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.profile import SourceRecord
 from iojoule.datasets.schema import Section as Stated
 
@@ -142,7 +143,7 @@ def data_of(text: str, where: str) -> dict[str, Any]:
     """
     found = _DATA.search(text)
     try:
-        data: Any = json.loads(found[1]) if found else None
+        data: Any = json_of(found[1]) if found else None
     except ValueError:
         data = None
     if not isinstance(data, dict) or "report_version" not in data:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import re
 import struct
 import zipfile
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from iojoule.api.state.errors import DamagedError, StorageFullError
 from iojoule.api.state.files import FULL
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.json_text import json_of
 
 MANIFEST = "manifest.json"
 SQLITE = "database.sqlite"
@@ -168,7 +168,7 @@ class Archive:
         try:
             if self._zip.getinfo(MANIFEST).file_size > MANIFEST_BYTES_MAX:
                 raise self._damaged(MANIFEST)
-            told = json.loads(self._zip.read(MANIFEST))
+            told = json_of(self._zip.read(MANIFEST))
             version = told.get("version") if isinstance(told, dict) else None
             if isinstance(version, int) and version > VERSION:
                 raise SchemaVersionError(

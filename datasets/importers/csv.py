@@ -127,7 +127,12 @@ def _own_map(path: Path, constants: Mapping[str, Any]) -> ColumnMap:
     lines = [line for line in _text(path).splitlines() if line.strip()]
     head = lines[0] if lines else ""
     delimiter = max((",", ";", "\t"), key=head.count)
-    names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    try:
+        names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter), [])]
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: the line of names is not CSV: {error}; check quotes and delimiter"
+        ) from None
     foreign = [name for name in names if name not in COLUMNS]
     if foreign:
         own = next((name for name in names if name in COLUMNS), "iops")

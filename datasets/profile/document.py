@@ -21,6 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from iojoule import __version__
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
+from iojoule.datasets.json_text import json_of
 from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
 from iojoule.datasets.profile.drive import (
     DevicePower,
@@ -269,8 +270,8 @@ class DeviceProfile(Section):
                 try:
                     _adapter(name).validate_json(json.dumps(value), strict=True)
                 except ValidationError as error:
-                    said = error.errors(include_url=False)[0]["msg"]
-                    raise ValueError(f"{name}: {said}") from None
+                    reason = error.errors(include_url=False)[0]["msg"]
+                    raise ValueError(f"{name}: {reason}") from None
         return defaults
 
     @model_validator(mode="before")
@@ -360,8 +361,8 @@ def parse_document(kind: type[D], text: bytes, where: str, about: tuple[str, int
     """
     name, newest, remedy = about
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        data = json_of(text)
+    except ValueError as error:  # also a number of thousands of digits
         raise InputError(
             f"{where}: not a complete JSON file ({error}); {remedy} or restore a copy"
         ) from None

@@ -96,7 +96,14 @@ def statistics_summary(
     except InputError as error:
         message = error.message if where in error.message else f"{where}: {error.message}"
         raise InputError(message, field=error.field) from None
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+    except (
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+    ) as error:
         raise InputError(f"{where}: damaged output of {source} ({error})") from None
     working = {each: seen for each, seen in drives.items() if seen.reads + seen.writes > 0}
     if not drives:

@@ -13,6 +13,7 @@ import numpy as np
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.json_text import json_of
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.estimate import (
     REACHES,
@@ -78,7 +79,7 @@ class CalibrationFolder:
         if self.path is None:
             return None
         try:
-            told = json.loads((self.path / _name(cube, brief)).read_bytes())
+            told = json_of((self.path / _name(cube, brief)).read_bytes())
             return np.array(told["outputs"], dtype=float)
         except FileNotFoundError:
             return None

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.json_text import json_of
 from iojoule.sim.errors import WorkersLostError
 from iojoule.sim.workers.pool import I, Pool, R, S, build
 
@@ -51,7 +52,7 @@ class Kept(Generic[M]):
 
     def _read(self, line: bytes) -> None:
         try:
-            told = json.loads(line)
+            told = json_of(line)
             if told["schema_version"] == SCHEMA_VERSION:
                 self._known[told["key"]] = self.kind.model_validate_json(json.dumps(told["result"]))
         except (ValueError, TypeError, KeyError, ValidationError):

@@ -77,6 +77,8 @@ def test_a_table_of_fields_needs_no_map(iojoule, tmp_path: Path) -> None:
     assert foreign.code == 3
     assert "'depth'" in foreign.err
     assert "schema_version = 1" in foreign.err
+    table.write_text("x" * 200_000 + "\n1\n")
+    assert iojoule(*command).code == 3
 
 
 def test_a_profile_does_not_overwrite_a_dataset(iojoule, fio_files: Path, tmp_path: Path) -> None:
