@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Positive, Section, Truth, number, validation_error
+from iojoule.datasets.schema import LARGEST, Section, Truth, number, validation_error
 from iojoule.model.evaluate.quantities import NORMAL_90
 
 Confidence = Annotated[float, Field(ge=0.5, le=0.99), number]
@@ -60,6 +60,10 @@ BOUNDS: tuple[BoundName, ...] = get_args(BoundName)
 """Every bound, in the order in which they are judged and shown."""
 
 
+Bound = Annotated[float, Field(ge=1e-9, le=LARGEST), number]
+"""A bound in its unit, between what no drive falls below and what none exceeds."""
+
+
 class Sla(Section):
     """Bounds that a recommended configuration keeps with the stated confidence.
 
@@ -82,17 +86,17 @@ class Sla(Section):
             takes today; never otherwise.
     """
 
-    throughput_bytes_per_second_min: Positive | None = None
-    iops_min: Positive | None = None
-    latency_mean_ns_max: Positive | None = None
-    latency_p50_ns_max: Positive | None = None
-    latency_p99_ns_max: Positive | None = None
-    latency_p999_ns_max: Positive | None = None
-    device_power_watts_max: Positive | None = None
-    cpu_power_watts_max: Positive | None = None
-    device_cpu_power_watts_max: Positive | None = None
-    system_power_watts_max: Positive | None = None
-    endurance_years_min: Positive | None = None
+    throughput_bytes_per_second_min: Bound | None = None
+    iops_min: Bound | None = None
+    latency_mean_ns_max: Bound | None = None
+    latency_p50_ns_max: Bound | None = None
+    latency_p99_ns_max: Bound | None = None
+    latency_p999_ns_max: Bound | None = None
+    device_power_watts_max: Bound | None = None
+    cpu_power_watts_max: Bound | None = None
+    device_cpu_power_watts_max: Bound | None = None
+    system_power_watts_max: Bound | None = None
+    endurance_years_min: Bound | None = None
     confidence: Confidence = 0.9
     confidences: dict[BoundName, Confidence] = Field(default_factory=dict)
     soft: tuple[BoundName, ...] = ()

@@ -28,6 +28,9 @@ from iojoule.datasets.traces.trace_format import TraceFormat
 SAMPLED_BYTES = 1 << 20
 """Sampling keeps or drops whole regions of this size."""
 
+LONGEST_NS = 10**18
+"""Longest time that is simulated: 31 years."""
+
 RANGE_BYTES = 1 << 20
 """Address ranges of merged volumes begin at multiples of this."""
 
@@ -265,7 +268,15 @@ class TraceReader:
             return None, past
         arrival -= start
         if selection.speed != 1:
-            arrival = np.rint(arrival / selection.speed).astype(np.int64)
+            with np.errstate(over="ignore"):
+                scaled = np.rint(arrival / selection.speed)
+            if scaled.max() > LONGEST_NS:
+                raise InputError(
+                    f"--speed {selection.speed:g}: at this speed the trace ends after more than 31 "
+                    "years; name a larger one",
+                    field="speed",
+                )
+            arrival = scaled.astype(np.int64)
         offset = self._placed(rows, files)
         return Batch(arrival, offset, rows.size_bytes, rows.is_write, rows.volume), past
 

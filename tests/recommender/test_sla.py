@@ -114,3 +114,10 @@ def test_what_is_not_bound_can_be_neither_soft_nor_surer(ask: Ask) -> None:
     for field, value in (("soft", ["iops_min"]), ("confidences", {"iops_min": 0.9})):
         with pytest.raises(InputError, check=having(field="sla")):
             ask(sla={field: value})
+
+
+@pytest.mark.parametrize("field", ["latency_p99_ns_max", "device_power_watts_max", "iops_min"])
+@pytest.mark.parametrize("value", [1e-308, 0.0, 1e308])
+def test_a_bound_that_nothing_can_reach_is_refused(ask: Ask, field: str, value: float) -> None:
+    with pytest.raises(InputError, match=field):
+        ask(DEMAND, sla={field: value})

@@ -272,6 +272,15 @@ def test_time_is_cut_and_scaled(tmp_path: Path) -> None:
     assert batch.arrival_ns.tolist()[:3] == [0, 250_000, 500_000]
 
 
+@pytest.mark.parametrize("speed", [1e-12, 1e-300])
+def test_a_speed_at_which_a_trace_never_ends_is_named(tmp_path: Path, speed: float) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(alibaba(1000, step_us=1000_000))
+    with pytest.raises(InputError) as refused:
+        read(reader_of(path, "alibaba", Selection(speed=speed)))
+    assert refused.value.field == "speed"
+
+
 def test_a_sample_keeps_regions_whole_and_says_what_it_holds(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(alibaba(20_000))
