@@ -33,6 +33,7 @@ from iojoule.api.http import (
 )
 from iojoule.api.http.access import Access, AccessControl
 from iojoule.api.http.openapi import describe
+from iojoule.api.http.operations import knows_head
 from iojoule.api.http.protocol import PacedResponses
 from iojoule.api.http.requests import off_loop
 from iojoule.api.http.workers import PROCESSES, WorkerPool
@@ -111,6 +112,19 @@ class SecurityHeaders:
         await self._app(scope, receive, with_headers)
 
 
+class HeadAsGet:
+    """Answers HEAD as GET; the server leaves the body out (RFC 9110, section 9.3.2)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http" and scope["method"] == "HEAD" and knows_head(scope["path"]):
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = PROCESSES
@@ -184,6 +198,7 @@ def create_app(
         app.include_router(resource.router)
     page.install(app)
     problems.install(app)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(AccessControl, access=app.state.access)
     # outside access control, so that a request counts towards its lane until its response is sent
     app.add_middleware(PacedResponses)

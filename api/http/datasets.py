@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import anyio
 from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
 from fastapi.responses import FileResponse
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
 
 from iojoule.api.http.access import CurrentCaller
 from iojoule.api.http.problems import RESPONSES
@@ -186,11 +188,30 @@ async def delete_dataset(store: Store, caller: CurrentCaller, id: DatasetId) -> 
     await write_store(store, ownership.delete_dataset, id, caller)
 
 
+class _DataFile(FileResponse):
+    """Measurements; a range that cannot be sent is a problem document like every error."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, or the range that is asked for."""
+
+        async def send_file(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                sizes = Headers(raw=message["headers"]).get("content-range")
+                raise HTTPException(
+                    message["status"],
+                    "Range: no part of the file; ask for bytes=FIRST-LAST within it",
+                    None if sizes is None else {"Content-Range": sizes},
+                )
+            await send(message)
+
+        await super().__call__(scope, receive, send_file)
+
+
 @router.get("/{id}/data", summary="The measurements", response_class=FileResponse)
 async def download_data(store: Store, caller: CurrentCaller, id: DatasetId) -> FileResponse:  # noqa: A002
     """Give the measurements as Parquet."""
     stored = await read_store(store, datasets.find, id, caller)
-    return FileResponse(
+    return _DataFile(
         await off_loop(datasets.data_file, store, stored),
         media_type="application/vnd.apache.parquet",
         filename=f"{stored.id}.parquet",

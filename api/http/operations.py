@@ -122,4 +122,11 @@ def needed(method: str, route: str | None) -> Operation:
 
 def methods_at(path: str) -> list[str]:
     """The methods that a path knows."""
-    return sorted({method for method, pattern, _ in _PATTERNS if pattern.match(path)})
+    methods = {method for method, pattern, _ in _PATTERNS if pattern.match(path)}
+    return sorted(methods | ({"HEAD"} if knows_head(path) else set()))
+
+
+def knows_head(path: str) -> bool:
+    """Whether HEAD is answered as GET: wherever GET is and its answer ends by itself."""
+    route = route_of("GET", path)
+    return route is not None and needed("GET", route).lane is not FOLLOW

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fastapi import APIRouter, FastAPI, HTTPException
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Receive, Scope, Send
 
 from iojoule.api import page
 
@@ -24,6 +25,11 @@ router = APIRouter(include_in_schema=False)
 
 class _Assets(StaticFiles):
     """Files whose names change with their content."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; of files this small a part is never sent."""
+        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
 
     def file_response(self, *args: object, **named: object) -> FileResponse:
         response = super().file_response(*args, **named)  # type: ignore[arg-type]
@@ -51,9 +57,15 @@ paths = APIRouter(include_in_schema=False)
 
 
 @paths.get("/ui/{place:path}")
-def show(place: str) -> FileResponse:
-    """The page at any of its paths; raises HTTPException 404 where it was not built."""
+def show(place: str) -> HTMLResponse:
+    """The page at any of its paths.
+
+    Raises:
+        HTTPException: 404 for a file that is not there, or where the page was not built.
+    """
+    if PurePosixPath(place).suffix:  # no place of the page has one
+        raise HTTPException(404)
     index = BUILT / "index.html"
     if not index.is_file():
         raise HTTPException(404, "the page was not built here; `make setup` builds it")
-    return FileResponse(index, headers={"Cache-Control": "no-cache"})
+    return HTMLResponse(index.read_bytes(), headers={"Cache-Control": "no-cache"})

@@ -82,6 +82,10 @@ class DriveGroup(Section):
     spin_ups_per_drive_year: NonNegative | None = None
 
 
+DEMAND_MAX = 1e18
+"""Bytes a second: more than all drives of the world; beyond it the optimiser loses its digits."""
+
+
 class WorkloadClass(Section):
     """What a part of the fleet does.
 
@@ -101,7 +105,7 @@ class WorkloadClass(Section):
 
     name: Name
     workload: WorkloadProfile
-    demand_bytes_per_second: Positive
+    demand_bytes_per_second: Annotated[Positive, Field(le=DEMAND_MAX)]
     redirectable: Truth = False
     segregate: Truth = False
     importance: Positive | None = None

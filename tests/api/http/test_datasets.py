@@ -161,6 +161,17 @@ def test_a_drive_that_is_not_there_is_said_before_anything_is_read(service: http
     assert found["field"] == "/device"
 
 
+def test_a_range_of_the_measurements(service: httpx.Client) -> None:
+    data = f"/datasets/{upload(service, EXAMPLE, CSV).json()['id']}/data"
+    part = service.get(data, headers={"Range": "bytes=0-3"})
+    assert (part.status_code, part.content) == (206, b"PAR1")
+    problem(service.get(data, headers={"Range": "bytes=5-1"}), 400)
+    beyond = service.get(data, headers={"Range": "bytes=99999999-"})
+    problem(beyond, 416)
+    assert beyond.headers["content-range"].startswith("bytes */")
+    assert service.head(data).headers["content-length"] == str(len(service.get(data).content))
+
+
 @pytest.mark.parametrize("path", ["", "/data", "/sidecar"])
 def test_a_dataset_that_is_not_there(service: httpx.Client, path: str) -> None:
     problem(service.get(f"/datasets/..%2f..%2fx{path}"), 404)

@@ -28,6 +28,8 @@ def test_a_fleet_is_planned_within_its_limits(service: httpx.Client) -> None:
         ("drives", "domain", "nowhere", 422),
         ("classes", "demand_bytes_per_second", -1, 422),
         ("classes", "demand_bytes_per_second", 5e15, 422),
+        ("classes", "demand_bytes_per_second", 1e18, 422),
+        ("classes", "demand_bytes_per_second", 1e30, 422),
     ],
 )
 def test_what_cannot_be_planned_is_said(

@@ -176,9 +176,30 @@ def test_paths_and_methods_that_do_not_exist(service: httpx.Client) -> None:
     problem(found, 405)
     assert found.headers["allow"] == "POST"
     # all methods of the path, not those of one route
-    assert service.delete("/datasets").headers["allow"] == "GET, POST"
-    assert service.delete("/devices/x/profiles/current").headers["allow"] == "GET, PUT"
+    assert service.delete("/datasets").headers["allow"] == "GET, HEAD, POST"
+    assert service.delete("/devices/x/profiles/current").headers["allow"] == "GET, HEAD, PUT"
     problem(service.delete("/devices"), 405)
+    assert service.head("/predict").status_code == 405
+    assert service.head("/jobs/x/events").status_code == 405  # its answer has no end
+
+
+@pytest.mark.parametrize("path", ["/", "/ui/", "/devices", "/metrics", "/openapi.json", "/jobs/x"])
+def test_head_is_get_without_the_body(path: str, service: httpx.Client) -> None:
+    head, get = service.head(path), service.get(path)
+    assert head.status_code == get.status_code
+    assert head.headers["content-type"] == get.headers["content-type"] if get.content else True
+    assert head.content == b""
+
+
+def test_a_file_that_the_page_does_not_have_is_missing(service: httpx.Client) -> None:
+    problem(service.get("/ui/missing.js"), 404)
+    problem(service.get("/ui/assets/missing.js"), 404)
+
+
+@pytest.mark.parametrize("asked", ["bytes=5-1", "bytes=0-9", "bytes=99999999-", "x"])
+def test_the_page_is_sent_whole(asked: str, service: httpx.Client) -> None:
+    whole, part = service.get("/ui/"), service.get("/ui/", headers={"Range": asked})
+    assert (part.status_code, part.content) == (whole.status_code, whole.content)
 
 
 @pytest.mark.parametrize("kind", list(error_classes()))
