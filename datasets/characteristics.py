@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.schema import Count, NonNegative, Section, validation_error
@@ -182,7 +183,7 @@ def read_characteristics(folder: Path) -> Characteristics | None:
     if not path.is_file():
         return None
     try:
-        data = json_of(path.read_bytes())
+        data = json_of(read_input(path))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     return parse_characteristics(data, str(path))

@@ -35,6 +35,7 @@ from pydantic import Field, ValidationError
 from iojoule.datasets.arrow import columns
 from iojoule.datasets.atomic import sync_folder
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.provenance import Provenance, unreadable
 from iojoule.datasets.schema import (
@@ -367,7 +368,7 @@ def contributed_folder(name: str) -> Path:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_input(path).decode("utf-8")
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import Count, NonNegative, PositiveInt, Section, validation_error
 
@@ -66,7 +67,7 @@ def read_measured_drive(folder: Path) -> MeasuredDrive | None:
     if not path.is_file():
         return None
     try:
-        data = json_of(path.read_bytes())
+        data = json_of(read_input(path))
         return None if _is_profile(data) else MeasuredDrive.model_validate(data)
     except ValidationError as error:
         raise InputError(validation_error(error, str(path)).message) from None
@@ -129,7 +130,7 @@ def _from_folder(folder: Path) -> MeasuredDrive:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = json_of(path.read_bytes())
+        data = json_of(read_input(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except ValueError as error:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import SCHEMA_VERSION
 
@@ -101,8 +102,10 @@ def keep_other_documents(path: Path, *, of_dataset: bool) -> None:
     Raises:
         InputError: There is another document; names it.
     """
+    if not path.is_file():  # a pipe would be waited for
+        return
     try:
-        there = json_of(path.read_bytes())
+        there = json_of(read_input(path))
     except (OSError, ValueError):
         return
     if not isinstance(there, dict):

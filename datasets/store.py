@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from iojoule.datasets.arrow import arrow_schema, columns
 from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.provenance import (
     DATASET_FORMAT,
@@ -171,8 +172,14 @@ def concat(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def dataset_files(path: Path | str) -> tuple[Path, Path]:
-    """The Parquet file and the metadata file of a dataset named with or without its ending."""
+    """The Parquet file and the metadata file of a dataset named with or without its ending.
+
+    Raises:
+        InputError: The path has no name, as that of a root or of this folder.
+    """
     path = Path(path)
+    if not path.name:
+        raise InputError(f"{path}: is a folder; write FOLDER/NAME of the dataset")
     stem = path.name
     for ending in (".parquet", ".json"):
         stem = stem.removesuffix(ending)
@@ -275,7 +282,7 @@ def _all_columns(table: pa.Table) -> pa.Table:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     try:
-        metadata = json_of(path.read_bytes())
+        metadata = json_of(read_input(path))
     except FileNotFoundError:
         raise InputError(
             f"{path}: the metadata file is missing, so this is no dataset of iojoule or it was "

@@ -36,6 +36,7 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError, UnknownDeviceError
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.profile import Parameter, ValidFor
 from iojoule.datasets.schema import RequestBytes, Section, validation_error
 from iojoule.datasets.toml_text import toml_of
@@ -541,9 +542,11 @@ def load_recipe(name: str) -> Recipe:
     folder = resources.files("iojoule.model").joinpath("recipes")
     if name.endswith(".toml"):
         try:
-            text = Path(name).read_text(encoding="utf-8")
+            text = read_input_text(Path(name))
         except OSError as error:
             raise InputError(f"{name}: cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise InputError(f"{name}: not a text file") from None
     elif name in shipped_recipes():
         text = folder.joinpath(f"{name}.toml").read_text(encoding="utf-8")
     else:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.schema import (
     YEAR_SECONDS,
     Configuration,
@@ -416,7 +417,7 @@ def read_text(path: Path) -> str:
         InputError: It is missing, unreadable or not text.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_input_text(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.api.reports.report_file import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.request import Scope
@@ -86,7 +87,7 @@ def read_answer(path: Path) -> Answer:
     """
     where = "standard input" if str(path) == "-" else str(path)
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        text = sys.stdin.read() if str(path) == "-" else read_input_text(path)
         is_report = text.lstrip().startswith("<")
         data = data_of(text, where)["answer"] if is_report else json_of(text)
     except OSError as error:

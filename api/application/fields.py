@@ -19,6 +19,7 @@ from typing import Annotated, Any, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iojoule.datasets.errors import InputError, close_names
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import SECTIONS, AskedConditions, Section, validation_error
 from iojoule.datasets.toml_text import toml_of
@@ -209,7 +210,7 @@ def read_conditions(file: Path | None, options: Mapping[str, Any]) -> AskedCondi
     stated: dict[str, Any] = {}
     if file is not None:
         try:
-            stated = toml_of(file.read_text(encoding="utf-8"))
+            stated = toml_of(read_input_text(file))
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror}); check the path") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

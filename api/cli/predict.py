@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from iojoule.api.cli.options import (
     stated_conditions,
 )
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input
 
 if TYPE_CHECKING:
     from iojoule.api.application.backend import FlatPredictions
@@ -94,8 +96,8 @@ def _read(path: Path) -> FieldTable:
     try:
         if str(path) == "-":
             return _parse(sys.stdin, "standard input")
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            return _parse(stream, str(path))
+        text = read_input(path).decode("utf-8-sig")
+        return _parse(io.StringIO(text, newline=""), str(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError:

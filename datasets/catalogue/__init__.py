@@ -42,6 +42,7 @@ from pydantic import (
 )
 
 from iojoule.datasets.errors import InputError, SchemaVersionError, UnknownDeviceError
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES, SATA_BYTES_PER_SECOND, Medium
 from iojoule.datasets.toml_text import toml_of
 
@@ -453,7 +454,7 @@ def load_drive_file(path: str | Path) -> Drive:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input_text(path)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read ({reason}); check the path") from error

@@ -68,6 +68,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from iojoule.datasets.arrow import columns
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
 from iojoule.datasets.importers.units import COUNT, UNITS, Unit, unit, units_of
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import COLUMNS
 from iojoule.datasets.toml_text import toml_of
@@ -239,7 +240,7 @@ def load_column_map(path: Path | str) -> ColumnMap:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input_text(path)
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:

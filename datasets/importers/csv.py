@@ -31,6 +31,7 @@ from iojoule.datasets.importers.column_map import (
     stated_unit,
 )
 from iojoule.datasets.importers.units import COUNT, FIO_SIZE, UNITS, conversion, parse_fio_size
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.littles_law import check_littles_law
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile, unreadable
 from iojoule.datasets.schema import COLUMNS
@@ -151,7 +152,7 @@ def _own_map(path: Path, constants: Mapping[str, Any]) -> ColumnMap:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
+        data = read_input(path)
     except OSError as error:
         raise unreadable(path, error) from None
     try:

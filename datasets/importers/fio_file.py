@@ -32,6 +32,7 @@ from iojoule.datasets.importers.fio_text import (
     printed_options,
     terse_document,
 )
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import Count, NonNegative
 
@@ -276,7 +277,7 @@ def load_logs(run: str, logs: Sequence[tuple[str, Found]]) -> FioFile:
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8", errors="strict")
+        text = read_input_text(path)
     except OSError as error:
         raise unreadable(path, error) from None
     except UnicodeDecodeError:

@@ -33,6 +33,7 @@ from typing import Any
 import yaml
 
 from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import LARGEST
 
@@ -473,7 +474,7 @@ def _parse_yaml(text: str) -> Any:
 def _document(path: Path, parse: Any, kind: str) -> dict[str, Any] | None:
     """The map that a file holds; None where there is no such file."""
     try:
-        document = parse(path.read_text(encoding="utf-8"))
+        document = parse(read_input_text(path))
     except FileNotFoundError:
         return None
     except OSError as error:

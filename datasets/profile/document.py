@@ -21,6 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from iojoule import __version__
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
 from iojoule.datasets.profile.drive import (
@@ -399,7 +400,7 @@ def document_bytes(path: Path) -> bytes:
         InputError: It cannot be read.
     """
     try:
-        return path.read_bytes()
+        return read_input(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 

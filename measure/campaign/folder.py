@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Measurement, NonNegative, Positive, Section, validation_error
@@ -70,7 +71,7 @@ class JsonFolder:
         """
         path = self.path / name
         try:
-            data = json_of(path.read_text())
+            data = json_of(read_input(path))
         except (OSError, ValueError) as error:
             raise CampaignError(f"{path}: cannot be read ({error})") from None
         field = kind.model_fields.get("schema_version")

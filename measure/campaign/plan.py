@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from iojoule.datasets.importers.units import UNITS, parse_fio_size
+from iojoule.datasets.input_file import read_input_text
 from iojoule.datasets.schema import (
     DIGITS_MAX,
     Count,
@@ -405,7 +406,7 @@ def load_plan(name: str) -> tuple[Plan, str]:
     path = Path(name)
     if path.suffix == ".toml" or "/" in name:
         try:
-            text = path.read_text()
+            text = read_input_text(path)
         except (OSError, UnicodeDecodeError) as error:
             raise CampaignError(f"{path}: cannot be read ({error})") from None
         return parse_plan(text, str(path)), text

@@ -247,6 +247,12 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
         write_dataset(some(), tmp_path / "nowhere" / "runs")
 
 
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_path_without_a_name(path: str) -> None:
+    with pytest.raises(InputError, match="NAME"):
+        write_dataset(some(), path)
+
+
 def edit(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
