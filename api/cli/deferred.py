@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-LARGEST = 1e9
+LARGEST = 9e9
 """Largest number that an option takes: seconds, watts and hours beyond it are slips, and as
 nanoseconds they would not fit 64 bits."""
 
