@@ -586,10 +586,14 @@ def _end(band: Band, scale: float) -> Floats:
 
 
 def _joined(value: Floats, end: Floats, scale: float, log_sd: Floats) -> Floats:
-    """An end of an interval with an independent error besides; log distances join as squares."""
+    """An end of an interval with an independent error besides; log distances join as squares.
+
+    Beside an infinite distance the other error is nothing: the end is as it was.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
-        far = np.hypot(np.log(end / value), scale * NORMAL_90 * log_sd)
-        return np.where(np.isfinite(end), value * np.exp(np.sign(scale) * far), end)
+        distance = np.log(end / value)
+        far = np.hypot(distance, scale * NORMAL_90 * log_sd)
+        return np.where(np.isfinite(distance), value * np.exp(np.sign(scale) * far), end)
 
 
 def _burst_wait(name: str, load: Floats, service_ns: Floats) -> Floats:
