@@ -9,8 +9,8 @@ plus the energy of the background work that written bytes cause later. r is the 
 gaps that is long enough to rest. Requests that arrive evenly or by chance leave
 r = exp(-t x requests a second), t the time that the drive stays awake after a request (0.1 s where
 its profile has none: it does not come to rest within 30 ms and does within 100 ms, 000, 5.9 F13).
-In bursts, and as fast as possible, r is 1. The CPU works at the rate that is served
-(`model.evaluate.host_work`).
+So do those of slots that think, at the rate that they come to. In bursts, and as fast as possible,
+r is 1. The CPU works at the rate that is served (`model.evaluate.host_work`).
 
 Where bursts are stated (`burst_bytes`, or a demand and `idle_gap_seconds_p50`) the drive's gap is
 one of `model.evaluate.idle_gaps`: awake until it settles, kept from settling by the background work
@@ -88,7 +88,12 @@ def rest_share(
         return float(gap_seconds >= idle_gaps.REST_SECONDS)
     if requests_per_second is None or arrivals not in (Arrivals.POISSON, Arrivals.EVEN):
         return 1.0
-    return float(np.exp(-idle_gaps.REST_SECONDS * requests_per_second))
+    return float(_rests_between(requests_per_second))
+
+
+def _rests_between(requests_per_second: Floats | float) -> Floats:
+    """Share of the gaps between single requests that is long enough to rest."""
+    return np.asarray(np.exp(-idle_gaps.REST_SECONDS * requests_per_second))
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,8 @@ class Work:
         gap_seconds: Gap after each burst, NaN where the work does not come in stated bursts.
         burst_requests: Requests of a burst, NaN likewise.
         flushing: Share of the time in which jobs stand still for flushes, which is no rest.
+        resting: Share of the gaps that thinking leaves long enough to rest, beside what the demand
+            leaves (`Demand.rest`); 1 where nobody thinks or the demand sets the rate.
         latencies: At the rate that is demanded.
     """
 
@@ -131,6 +138,7 @@ class Work:
     gap_seconds: Floats
     burst_requests: Floats
     flushing: Floats
+    resting: Floats
     latencies: ServedLatency
 
 
@@ -174,6 +182,9 @@ def work_of(
     requests = served / useful
     writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
     gaps, bursts = _bursts(demand, served, full, useful)
+    resting = np.ones(len(full))
+    if demand.think_ns > 0 and demanded is None and gap is None and burst is None:
+        resting = _rests_between(requests)
     return Work(
         capacity_bytes=capacity,
         log_capacity_half=slower,
@@ -190,6 +201,7 @@ def work_of(
         gap_seconds=gaps,
         burst_requests=bursts,
         flushing=flush / latency * served / full,
+        resting=resting,
         latencies=ServedLatency(
             full=prediction,
             alone=alone,
@@ -272,14 +284,14 @@ def gap_levels(
     """Power of the drive between requests, W, and the share of that time at rest; shape (n,).
 
     Where the work comes in stated bursts it races or is paced, whichever costs the drive less;
-    else the share is `rest`.
+    else the share is `rest`, less what thinking and flushes take.
     """
     factor = prediction.activity.awake_factor
     at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value, factor)
     if at is None:
         return None
     waiting = np.minimum(work.flushing / np.maximum(1.0 - work.busy, 1e-12), 1.0)
-    share = rest * (1.0 - waiting)
+    share = rest * work.resting * (1.0 - waiting)
     watts = share * at.idle + (1.0 - share) * at.awake
     bursts = work.gap_seconds > 0
     if bursts.any():

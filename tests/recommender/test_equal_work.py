@@ -179,3 +179,15 @@ def test_think_time_obeys_the_response_time_law(recommender: Recommender, ask: A
     latency = full_speed(recommender, current)["latency_mean_ns"].value[0]
     assert row.iops.value == pytest.approx(8 / (latency + 1e6) * 1e9)
     assert row.busy_share == pytest.approx(latency / (latency + 1e6))
+
+
+@pytest.mark.parametrize("think_seconds", [1e-3, 0.05, 30.0])
+def test_pauses_for_thinking_rest_as_much_as_those_of_a_demand_of_that_rate(
+    recommender: Recommender, ask: Ask, think_seconds: float
+) -> None:
+    current = {"queue_depth": 1, "jobs": 16, "engine": "io_uring"}
+    thinking = at(recommender, ask, current, think_time_ns=think_seconds * 1e9)
+    rate = thinking.iops.value
+    demanded = at(recommender, ask, current, demand_operations_per_second=rate)
+    assert watts(thinking, "device") == pytest.approx(watts(demanded, "device"), rel=1e-3)
+    assert watts(thinking, "cpu") == pytest.approx(watts(demanded, "cpu"), rel=1e-3)
