@@ -21,7 +21,7 @@ from iojoule.model.evaluate import idle_gaps, power_limit, sata_link
 from iojoule.model.evaluate.background_work import Balance, Inflow, balance
 from iojoule.model.evaluate.bands import Codes
 from iojoule.model.evaluate.columns import habits_of
-from iojoule.model.evaluate.equal_work import Demand, rest_share
+from iojoule.model.evaluate.equal_work import Demand
 from iojoule.model.evaluate.frame import (
     COMPLETIONS,
     ENGINES,
@@ -30,7 +30,6 @@ from iojoule.model.evaluate.frame import (
     make_frame,
     operational_states,
 )
-from iojoule.model.evaluate.latency import POISSON_ARRIVALS, Arrivals, arrivals_named
 from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.recommender.request import Free, WorkloadProfile
 from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
@@ -149,7 +148,7 @@ def build_candidates(
         tuple(name for name in Free.model_fields if getattr(free, name) is not None),
         _facts(workload),
         *_state(profile, workload, current),
-        _habits(workload),
+        _habits(workload, current),
     )
 
 
@@ -578,21 +577,15 @@ def _inflow(profile: DeviceProfile, workload: WorkloadProfile, current: Configur
     return Inflow(fastest * writes)
 
 
-def _habits(workload: WorkloadProfile) -> dict[str, float]:
-    """How the work arrives and what was done to the drive, as the frame's fields.
-
-    Where gaps and a demand are stated, what is demanded during a gap comes in one burst.
-    """
-    asked = workload.workload
-    useful = asked.useful_request_bytes or workload.current.request_bytes or 0
-    rate = asked.demand_bytes_per_second or (asked.demand_operations_per_second or 0.0) * useful
+def _habits(workload: WorkloadProfile, current: Configuration) -> dict[str, float]:
+    """How the work arrives and what was done to the drive, as the frame's fields."""
     row = {
-        "burst_bytes": rate * (asked.idle_gap_seconds_p50 or 0.0) or None,
-        **asked.model_dump(exclude_none=True),
+        **workload.workload.model_dump(exclude_none=True),
         **workload.state.model_dump(exclude_none=True),
         "apst_enabled": workload.current.apst_enabled,
     }
-    return {name: float(values[0]) for name, values in habits_of(row, 1).items()}
+    useful, _ = useful_limit(workload, current.request_bytes)
+    return {name: float(values[0]) for name, values in habits_of(row, 1, useful).items()}
 
 
 def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
@@ -602,29 +595,12 @@ def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
     rate = stated.demand_bytes_per_second
     if stated.demand_operations_per_second is not None:
         rate = stated.demand_operations_per_second * useful
-    arrivals, assumed = _arrivals(workload, rate)
-    requests = None if rate is None else rate / useful
-    rest = rest_share(arrivals, requests, stated.idle_gap_seconds_p50)
-    return Demand(
+    return Demand.stated(
         rate,
         float(useful),
         float(limit),
-        stated.think_time_ns or 0.0,
-        rest,
-        arrivals,
-        assumed,
-        stated.burst_bytes or None,
-        stated.idle_gap_seconds_p50 or None,
+        process=stated.arrival_process,
+        think_ns=stated.think_time_ns or 0.0,
+        burst_bytes=stated.burst_bytes,
+        gap_seconds=stated.idle_gap_seconds_p50,
     )
-
-
-def _arrivals(workload: WorkloadProfile, rate: float | None) -> tuple[Arrivals, bool]:
-    """How requests come, and whether that is assumed: by chance, where nothing was said."""
-    stated = workload.workload
-    process = (stated.arrival_process or "").lower()
-    if rate is None:
-        return Arrivals.CLOSED, False
-    if stated.idle_gap_seconds_p50 is not None or stated.burst_bytes is not None:
-        return Arrivals.BURSTS, False
-    arrivals = arrivals_named(process)
-    return arrivals, arrivals is Arrivals.POISSON and process not in POISSON_ARRIVALS

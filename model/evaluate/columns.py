@@ -148,13 +148,51 @@ P99_SIGMAS = 2.3263478740408408
 """Standard deviations from the median to the 99th percentile of a normal distribution."""
 
 
-def habits_of(columns: Mapping[str, Any], rows: int) -> dict[str, Floats]:
+DEMANDS = ("demand_bytes_per_second", "demand_operations_per_second")
+"""Columns that state a demand."""
+
+
+def demanded_bytes(
+    columns: Mapping[str, Any], rows: int, operation_bytes: Floats | float
+) -> Floats:
+    """Demanded bytes a second, NaN where no demand is stated.
+
+    Args:
+        columns: Field name to values.
+        rows: Number of questions.
+        operation_bytes: Bytes of an operation of the application.
+
+    Raises:
+        InputError: A demand is not above 0; names row and field.
+    """
+    stated = [numbers_or_nan(read_column(columns.get(name), rows)[0]) for name in DEMANDS]
+    for name, values in zip(DEMANDS, stated, strict=True):
+        refuse(values <= 0.0, name, values, "is no demand; it must be above 0")
+    by_bytes, by_operations = stated
+    return np.where(np.isnan(by_bytes), by_operations * operation_bytes, by_bytes)
+
+
+def habits_of(
+    columns: Mapping[str, Any], rows: int, operation_bytes: Floats | float
+) -> dict[str, Floats]:
     """How the work arrives and what was done to the drive before, as fields of a frame.
+
+    Where a gap and a demand are stated, what is demanded during a gap comes in one burst. Pauses
+    for thinking make no bursts: each slot pauses by itself.
+
+    Args:
+        columns: Field name to values.
+        rows: Number of questions.
+        operation_bytes: Bytes of an operation of the application.
 
     Raises:
         InputError: An impossible value; the message names row and field.
     """
     gap, gap_log_sd = _gaps(columns, rows)
+    burst = optional_numbers("burst_bytes", columns, rows)
+    pause = optional_numbers("idle_gap_seconds_p50", columns, rows)
+    pause[pause == 0] = np.nan
+    in_a_gap = demanded_bytes(columns, rows, operation_bytes) * pause
     return {
         "fill_fraction": optional_numbers("fill_fraction", columns, rows, 1.0),
         "seconds_idle": np.nan_to_num(
@@ -162,7 +200,7 @@ def habits_of(columns: Mapping[str, Any], rows: int) -> dict[str, Floats]:
         ),
         "gap_seconds": gap,
         "gap_log_sd": gap_log_sd,
-        "burst_bytes": optional_numbers("burst_bytes", columns, rows),
+        "burst_bytes": np.where(burst > 0, burst, in_a_gap),
         "apst": flags("apst_enabled", columns, rows),
     }
 

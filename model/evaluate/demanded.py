@@ -21,7 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.evaluate.bands import Band, linear_band
-from iojoule.model.evaluate.columns import numbers_or_nan, read_column, refuse
+from iojoule.model.evaluate.columns import (
+    DEMANDS,
+    demanded_bytes,
+    optional_numbers,
+    read_column,
+)
 from iojoule.model.evaluate.equal_work import (
     Demand,
     Work,
@@ -29,14 +34,13 @@ from iojoule.model.evaluate.equal_work import (
     device_watts,
     dram_watts,
     host_load,
-    rest_share,
     wall_watts,
     watts_of,
     work_of,
 )
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.latency import QUANTITIES as LATENCIES
-from iojoule.model.evaluate.latency import Arrivals, alone_of, arrivals_named
+from iojoule.model.evaluate.latency import alone_of
 from iojoule.model.evaluate.prediction import Prediction, joined
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import (
@@ -48,48 +52,41 @@ from iojoule.model.evaluate.uncertainty import (
     device_gradients,
 )
 
-FIELDS = ("demand_bytes_per_second", "demand_operations_per_second", "arrival_process")
+FIELDS = (*DEMANDS, "arrival_process")
 """Columns that state a demand."""
 
 POWERS = ("device", "cpu", "system")
 
 
 def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand | None]:
-    """The demand of each row, in bytes of its own requests; None where it states none.
+    """The demand of each row, in bytes of its own requests; None where it runs at full speed.
+
+    Pauses for thinking are a demand too: they limit the rate.
 
     Raises:
         InputError: A demand is not above 0; names row and field.
     """
     rows = len(frame)
-    stated = {name: read_column(columns.get(name), rows)[0] for name in FIELDS}
-    by_bytes, by_operations = (numbers_or_nan(stated[name]) for name in FIELDS[:2])
-    for name, values in zip(FIELDS[:2], (by_bytes, by_operations), strict=True):
-        refuse(values <= 0.0, name, values, "is no demand; it must be above 0")
-    rate = np.where(np.isnan(by_bytes), by_operations * frame.request_bytes, by_bytes)
-    row_demands: list[Demand | None] = []
-    for row in range(rows):
-        if np.isnan(rate[row]):
-            row_demands.append(None)
-            continue
-        size, each = float(frame.request_bytes[row]), float(rate[row])
-        gap, burst = float(frame.gap_seconds[row]), float(frame.burst_bytes[row])
-        gap_seconds = gap if np.isfinite(gap) else None
-        burst_bytes = burst if np.isfinite(burst) else None
-        bursty = gap_seconds is not None or burst_bytes is not None
-        word = stated["arrival_process"][row]
-        arrivals = Arrivals.BURSTS if bursty else arrivals_named("" if word is None else str(word))
-        row_demands.append(
-            Demand(
-                each,
-                size,
-                size,
-                rest=rest_share(arrivals, each / size, gap_seconds),
-                arrivals=arrivals,
-                burst_bytes=burst_bytes,
-                gap_seconds=gap_seconds,
-            )
+    rate = demanded_bytes(columns, rows, frame.request_bytes)
+    think, gap, burst = (
+        np.nan_to_num(optional_numbers(name, columns, rows))
+        for name in ("think_time_ns", "idle_gap_seconds_p50", "burst_bytes")
+    )
+    process, unsaid = read_column(columns.get("arrival_process"), rows)
+    return [
+        Demand.stated(
+            None if np.isnan(rate[row]) else float(rate[row]),
+            float(frame.request_bytes[row]),
+            float(frame.request_bytes[row]),
+            process=None if unsaid[row] else str(process[row]),
+            think_ns=float(think[row]),
+            burst_bytes=float(burst[row]),
+            gap_seconds=float(gap[row]),
         )
-    return row_demands
+        if think[row] > 0 or not np.isnan(rate[row])
+        else None
+        for row in range(rows)
+    ]
 
 
 def at_demands(

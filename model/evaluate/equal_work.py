@@ -36,7 +36,13 @@ from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.host_power import Drawn
-from iojoule.model.evaluate.latency import Arrivals, Flush, ServedLatency
+from iojoule.model.evaluate.latency import (
+    POISSON_ARRIVALS,
+    Arrivals,
+    Flush,
+    ServedLatency,
+    arrivals_named,
+)
 from iojoule.model.evaluate.operating_point import Load
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -73,9 +79,53 @@ class Demand:
     gap_seconds: float | None = None
     flush: Flush | None = None
 
+    @classmethod
+    def stated(
+        cls,
+        bytes_per_second: float | None,
+        useful_bytes: float,
+        useful_limit: float,
+        *,
+        process: str | None = None,
+        think_ns: float = 0.0,
+        burst_bytes: float | None = None,
+        gap_seconds: float | None = None,
+    ) -> Demand:
+        """The demand of a workload; what is 0 counts as not stated.
 
-def rest_share(
-    arrivals: Arrivals, requests_per_second: float | None, gap_seconds: float | None = None
+        As fast as possible each completion lets the next request in. Requests of a demand come in
+        bursts where gaps or bursts are stated, else by the process, by chance where it is unknown.
+        Pauses for thinking change the rate and not how requests come: each slot pauses by itself.
+
+        Args:
+            bytes_per_second: Demanded useful bytes a second, None for as fast as possible.
+            useful_bytes: Of one operation of the application.
+            useful_limit: Most useful bytes of one request.
+            process: Name of the arrival process.
+            think_ns: Pause between a completion and the next request of the same slot.
+            burst_bytes: Useful bytes between two gaps.
+            gap_seconds: Length of a gap.
+        """
+        word = (process or "").lower()
+        arrivals = Arrivals.CLOSED
+        if bytes_per_second is not None:
+            arrivals = Arrivals.BURSTS if gap_seconds or burst_bytes else arrivals_named(word)
+        requests = None if bytes_per_second is None else bytes_per_second / useful_bytes
+        return cls(
+            bytes_per_second,
+            useful_bytes,
+            useful_limit,
+            think_ns,
+            _rest_share(arrivals, requests, gap_seconds or None),
+            arrivals,
+            arrivals is Arrivals.POISSON and word not in POISSON_ARRIVALS,
+            burst_bytes or None,
+            gap_seconds or None,
+        )
+
+
+def _rest_share(
+    arrivals: Arrivals, requests_per_second: float | None, gap_seconds: float | None
 ) -> float:
     """Share of the gaps that is long enough to rest, 0 to 1; see above.
 

@@ -218,15 +218,16 @@ def make_frame(
     state = column("device_state", None)
     collecting = _collecting(state)
     power_state = whole_numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp)
-    arrivals = habits_of(columns, rows)
+    request_bytes = whole_numbers(
+        "request_bytes", column("request_bytes", defaults["request_bytes"]), 512, 2**30
+    )
+    arrivals = habits_of(columns, rows, request_bytes)
     power_state, limit = limited_states(profile, columns, power_state)
     check_link(profile, columns, arrivals["apst"])
     frame = Frame(
         fraction,
         codes_of("pattern", column("pattern", defaults["pattern"]), PATTERNS),
-        whole_numbers(
-            "request_bytes", column("request_bytes", defaults["request_bytes"]), 512, 2**30
-        ),
+        request_bytes,
         whole_numbers("queue_depth", column("queue_depth", defaults["queue_depth"]), 1, 65535),
         whole_numbers("jobs", column("jobs", defaults["jobs"]), 1, 65535),
         engine,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,33 +16,20 @@ from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.validity import under
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import parse_workload
+from iojoule.recommender.response import Row
 
 DEVICE = "samsung-980-pro-1tb"
 SETTINGS = {"request_bytes": 8192, "queue_depth": 8, "jobs": 2, "engine": "io_uring"}
 
 
-@pytest.mark.parametrize("arrivals", [None, "poisson", "linear", "bursts"])
-@pytest.mark.parametrize("demand", [100.0, 20_000.0, 1e9])
-def test_predict_and_recommend_agree(arrivals: str | None, demand: float) -> None:
-    profile = under(load_shipped_profile(DEVICE), Conditions())
-    rate = min(demand, 60_000.0)
-    columns = {name: [value] for name, value in SETTINGS.items()} | {
-        "operation": ["read"],
-        "demand_operations_per_second": [rate],
-        "arrival_process": [arrivals],
-    }
-    found, _ = Predictors(load_shipped_profile(DEVICE)).predict_columns(columns, {}, 1)
-    workload = {
-        "operation": "read",
-        "useful_request_bytes": 8192,
-        "demand_operations_per_second": rate,
-        "arrival_process": arrivals,
-    }
-    row = (
-        Recommender(profile)
-        .recommend(parse_workload({"workload": workload, "current": SETTINGS, "free": {}}))
-        .current
-    )
+def agreed(**habits: Any) -> Row:
+    """Today's row of a recommendation, after a comparison with the prediction."""
+    profile = load_shipped_profile(DEVICE)
+    columns = {name: [value] for name, value in {**SETTINGS, **habits}.items()}
+    found, _ = Predictors(profile).predict_columns({"operation": ["read"], **columns}, {}, 1)
+    workload = {"operation": "read", "useful_request_bytes": 8192, **habits}
+    asked = parse_workload({"workload": workload, "current": SETTINGS, "free": {}})
+    row = Recommender(under(profile, Conditions())).recommend(asked).current
     assert row is not None
     for name in (
         "throughput_bytes_per_second",
@@ -54,7 +43,43 @@ def test_predict_and_recommend_agree(arrivals: str | None, demand: float) -> Non
         one = getattr(row, name)
         assert one is not None
         for end in ("value", "low", "high"):
-            assert getattr(found[name], end)[0] == pytest.approx(getattr(one, end), rel=1e-9), name
+            expected = getattr(one, end)
+            expected = np.inf if expected == "unbounded" else expected
+            assert getattr(found[name], end)[0] == pytest.approx(expected, rel=1e-9), name
+    return row
+
+
+@pytest.mark.parametrize("arrivals", [None, "poisson", "linear", "bursts"])
+@pytest.mark.parametrize("demand", [100.0, 20_000.0, 60_000.0])
+@pytest.mark.parametrize(
+    "pauses",
+    [
+        {},
+        {"think_time_ns": 1.0},
+        {"think_time_ns": 1e5},
+        {"idle_gap_seconds_p50": 0.5},
+        {"burst_bytes": 1e6},
+    ],
+)
+def test_predict_and_recommend_agree(
+    arrivals: str | None, demand: float, pauses: dict[str, float]
+) -> None:
+    row = agreed(demand_operations_per_second=demand, arrival_process=arrivals, **pauses)
+    assert row.iops.value == pytest.approx(demand)
+
+
+@pytest.mark.parametrize("think_seconds", [1e-3, 1.0])
+def test_clients_that_think_ask_no_more_than_their_pauses_let_them(think_seconds: float) -> None:
+    row = agreed(think_time_ns=think_seconds * 1e9)
+    assert 0.8 < row.iops.value * think_seconds / 16.0 < 1.0
+
+
+def test_a_pause_of_a_nanosecond_changes_nothing() -> None:
+    demand = {"demand_operations_per_second": 50_000.0, "arrival_process": "steady"}
+    without, thinking = agreed(**demand), agreed(**demand, think_time_ns=1.0)
+    for name in ("latency_p99_ns", "device_power_watts", "cpu_power_watts"):
+        before = getattr(without, name).value
+        assert getattr(thinking, name).value == pytest.approx(before, rel=1e-4), name
 
 
 def test_rows_with_and_without_a_demand_stand_side_by_side() -> None:

@@ -30,7 +30,7 @@ def frame_of(rows: int, seed: int = 0) -> Frame:
         np.full(rows, np.nan), np.full(rows, np.nan), np.full(rows, np.nan),
         background_state=zeros,
         cores=np.full(rows, np.inf),
-        host=as_reference(rows), **habits_of({}, rows),
+        host=as_reference(rows), **habits_of({}, rows, 4096),
     )  # fmt: skip
 
 
