@@ -310,7 +310,7 @@ class Judge:
 
 def is_open(demand: Demand) -> bool:
     """Whether requests come on their own, whatever is in flight."""
-    return demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
+    return demand.arrivals is not Arrivals.CLOSED
 
 
 def predicted(

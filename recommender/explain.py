@@ -196,8 +196,8 @@ def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Questio
         return notes
     if demand.arrivals is Arrivals.BURSTS:
         notes.append(
-            "bursts: the queue is full while one lasts, and latencies count from when a request "
-            "can be issued"
+            "bursts: one fills the queue as far as it has requests, and latencies count from when "
+            "a request can be issued"
         )
         return notes
     assumed = " (assumed; state arrival_process = bursts or steady)" * demand.arrivals_assumed

@@ -26,6 +26,7 @@ from iojoule.model.evaluate.columns import (
     row_of,
 )
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.evaluate.latency import alone_of
 from iojoule.model.evaluate.sata_link import POLICIES
 from iojoule.recommender.request import Current, Free
 
@@ -122,8 +123,8 @@ class Candidates:
         key = (single[:, 0] * len(self.hosts) + single[:, 3]) * (size.max() + 1) + size
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
         run = len(self.states)
-        frame = self._frame(
-            np.repeat(single[first], run, axis=0).T, np.tile(self.states, len(first))
+        frame = alone_of(
+            self._frame(np.repeat(single[first], run, axis=0).T, np.tile(self.states, len(first)))
         )
         return frame, (which[:, None] * run + np.arange(run)).ravel()
 

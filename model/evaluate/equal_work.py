@@ -202,7 +202,7 @@ def work_of(
         prediction: At full speed.
         demand: The work.
         alone: The same configurations with a single request in flight; needed where requests
-            arrive in an open loop.
+            arrive in an open loop or in bursts of a known size.
     """
     iops = prediction["iops"]
     useful = np.minimum(frame.request_bytes, demand.useful_limit)
@@ -261,6 +261,8 @@ def work_of(
             log_down=carried * slower,
             log_up=carried * up,
             in_flight=frame.queue_depth * frame.jobs,
+            # without gaps bursts never end
+            burst_requests=np.where(served < full, bursts, np.inf),
             write_share=1.0 - frame.read_fraction,
             buffer_requests=prediction.activity.buffer_requests,
             flush=demand.flush,

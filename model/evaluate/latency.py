@@ -7,7 +7,10 @@ queue that come by chance wait as in an M/D/1 queue (Pollaczek and Khinchine),
 
     mean wait = rho / (2 (1 - rho)) N / X,    P(wait > t) = rho exp(-2 (1 - rho) t X / N),
 
-which is the least that larger bursts wait. Requests that wait for a flush take as much longer.
+which is the least that larger bursts wait. Bursts of fewer requests than the queue holds fill it so
+far: N is then the requests of a burst, and their latency R(1) + (R(N) - R(1)) (n - 1) / (N - 1) of
+n in flight, which is exact for balanced stations. Requests that wait for a flush take as much
+longer.
 
 Latency under a demanded rate: an open loop through the closed-loop curve of the drive.
 
@@ -410,9 +413,10 @@ def arrivals_named(process: str) -> Arrivals:
 
 
 def alone_of(frame: Frame) -> Frame:
-    """The same configurations with a single request in flight."""
+    """The same configurations with a single request in flight, and in a burst."""
     ones = np.ones(len(frame))
-    return replace(frame, queue_depth=ones, jobs=ones)
+    burst = np.minimum(frame.burst_bytes, frame.request_bytes)
+    return replace(frame, queue_depth=ones, jobs=ones, burst_bytes=burst)
 
 
 @dataclass(frozen=True)
@@ -462,6 +466,7 @@ class ServedLatency:
         log_down: From the capacity to the lower end of its 90 % interval, log units.
         log_up: Likewise to the upper end.
         in_flight: Requests that the queue holds.
+        burst_requests: Requests of a burst; NaN where nobody knows: then it fills the queue.
         write_share: Share of writes, 0 to 1.
         buffer_requests: Requests that the write buffer takes; NaN: nobody knows (`Activity`). Then
             values and upper ends are those without any, lower ends those of one that never fills.
@@ -476,6 +481,7 @@ class ServedLatency:
     log_down: Floats
     log_up: Floats
     in_flight: Floats
+    burst_requests: Floats
     write_share: Floats
     buffer_requests: Floats
     flush: Flush | None = None
@@ -516,7 +522,13 @@ class ServedLatency:
         capacity = self._capacity(scale)
         load = self.rate / capacity
         if self.arrivals is Arrivals.BURSTS:
-            sojourn_ns = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
+            together = np.fmin(self.burst_requests, self.in_flight)
+            if (together < self.in_flight).any():
+                assert self.alone is not None
+                alone = _end(self.alone[name], scale)
+                others = (together - 1.0) / np.maximum(self.in_flight - 1.0, 1.0)
+                full = np.where(together < self.in_flight, alone + (full - alone) * others, full)
+            sojourn_ns = full + _burst_wait(name, load, 1e9 * together / capacity)
             return np.where(load < 1.0, sojourn_ns, np.inf)
         wanted = QUANTITIES[name]
         loop, queues = self._open(scale)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.model.evaluate.latency import QUANTITIES, _joined
+from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
 
 logs = st.floats(0.0, 3.0)
@@ -47,6 +48,35 @@ def test_every_interval_around_capacity_holds_its_value(load: float, process: st
         low, value, high = (getattr(found[name], end)[0] for end in ("low", "value", "high"))
         assert low <= value <= high, (name, load)
         assert np.isinf(value) == (load >= 1.0)
+
+
+def in_bursts(requests: float, depth: int, gap: float = 0.01) -> Prediction:
+    """Bursts of so many requests, so many seconds apart."""
+    columns = {
+        "operation": ["read"],
+        "queue_depth": [depth],
+        "jobs": [32],
+        "demand_operations_per_second": [requests / gap],
+        "idle_gap_seconds_p50": [gap],
+    }
+    return predictors().predict_columns(columns, {}, 1)[0]
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_a_burst_of_one_request_waits_for_no_other(name: str) -> None:
+    shallow, deep = (in_bursts(1.0, depth, gap=1.0)[name].value[0] for depth in (1, 256))
+    assert deep == pytest.approx(shallow, rel=0.01)
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+@given(st.floats(1.0, 4e3), st.floats(1.0, 10.0))
+@settings(max_examples=20, deadline=None)
+def test_larger_bursts_answer_later_up_to_a_full_queue(
+    name: str, requests: float, more: float
+) -> None:
+    smaller, larger = (in_bursts(burst, 16)[name] for burst in (requests, requests * more))
+    for end in ("low", "value", "high"):
+        assert getattr(larger, end)[0] >= getattr(smaller, end)[0] * (1.0 - 1e-4), end
 
 
 def test_an_unbounded_value_has_the_lower_end_of_a_faster_drive() -> None:
