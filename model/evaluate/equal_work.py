@@ -505,9 +505,10 @@ def host_load(
         faster: Log of how much faster the drive is: it serves more where the drive sets the rate.
     """
     latency, requests = prediction["latency_mean_ns"].value, work.requests
-    if prediction.activity.costs.polled.any():  # who polls spins for as long as requests take
-        served = work.latencies.at("latency_mean_ns")
-        latency = np.where(np.isfinite(served), served, latency)
+    if prediction.activity.costs.polled.any():
+        # who polls spins for as long as the drive has a request, at most that of a full queue:
+        # what is more is the wait for a slot, or for a flush, in which nobody polls
+        latency = np.minimum(work.latencies.at("latency_mean_ns"), latency)
     if faster != 0.0:
         latency = latency * np.exp(-faster)
         requests = requests * np.exp(faster * work.elasticity)

@@ -174,14 +174,14 @@ def activity(
 
     A job that polls completions spins while it has a request in flight. By Little's law each of
     its q slots is occupied for the share p = x R / q, x its requests a second and R their mean
-    latency, so it spins for the share 1 - (1 - p)^q: p at depth 1, 1 - exp(-x R) at many slots and
+    time in the drive, so it spins for the share 1 - (1 - p)^q: p at depth 1, 1 - exp(-x R) at many slots and
     low load, 1 at full speed. The thread of submission polling spins until
     `SUBMISSION_IDLE_SECONDS` have passed without a request.
 
     Args:
         costs: What a request costs.
         iops: Requests a second.
-        latency_ns: Mean latency at that rate; None: at full speed.
+        latency_ns: Mean time in the drive at that rate; None: at full speed.
         gaps: Idle gaps of deep and shallow sleep, seconds (`host_power.gaps`).
     """
     serving = np.minimum(costs.jobs, costs.cores)
@@ -339,7 +339,7 @@ def at_rate(
         frame: The questions.
         costs: Their costs, for instance `Prediction.activity.costs`.
         iops: Requests a second, in the mean.
-        latency_ns: Their mean latency at that rate; None: at full speed.
+        latency_ns: Their mean time in the drive at that rate; None: at full speed.
         bursts: Share of the time in which all requests come, at full speed; NaN where they are
             spread over all of it.
     """

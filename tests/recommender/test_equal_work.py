@@ -191,3 +191,28 @@ def test_pauses_for_thinking_rest_as_much_as_those_of_a_demand_of_that_rate(
     demanded = at(recommender, ask, current, demand_operations_per_second=rate)
     assert watts(thinking, "device") == pytest.approx(watts(demanded, "device"), rel=1e-3)
     assert watts(thinking, "cpu") == pytest.approx(watts(demanded, "cpu"), rel=1e-3)
+
+
+@pytest.mark.parametrize("think_ns", [0.0, 1e5])
+@pytest.mark.parametrize("depth", [1, 8])
+def test_who_polls_spins_for_the_drive_and_not_for_a_slot(
+    recommender: Recommender, ask: Ask, depth: int, think_ns: float
+) -> None:
+    current = {"queue_depth": depth, "jobs": 1, "engine": "io_uring", "completion": "polled"}
+    full = at(recommender, ask, current, think_time_ns=think_ns)
+    shares = [0.5, 0.8, 0.9, 0.97, 0.999]
+    drawn = [
+        watts(
+            at(
+                recommender,
+                ask,
+                current,
+                think_time_ns=think_ns,
+                demand_operations_per_second=share * full.iops.value,
+            ),
+            "cpu",
+        )
+        for share in shares
+    ]
+    assert drawn == sorted(drawn)
+    assert drawn[-1] <= watts(full, "cpu") * 1.001
