@@ -34,6 +34,7 @@ from iojoule.model.evaluate.equal_work import (
     device_watts,
     dram_watts,
     host_load,
+    most_device_watts,
     wall_watts,
     watts_of,
     work_of,
@@ -132,7 +133,11 @@ def _at(
         name = f"{scope}_power_watts"
         if scope in powers and name in bands:
             power = powers[scope]
-            bands[name] = linear_band(power.watts, power.sd(layout), bands[name].evidence)
+            band = linear_band(power.watts, power.sd(layout), bands[name].evidence)
+            most = most_device_watts(layout.profile, frame, work) if scope == "device" else None
+            if most is not None:
+                band = replace(band, high=np.minimum(band.high, np.maximum(most, band.value)))
+            bands[name] = band
     full = work.busy >= 1.0
     _host(layout, frame, prediction, work, bands)
     for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted

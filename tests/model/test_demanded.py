@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from iojoule.api.application.predictors import Predictors
+from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Conditions
@@ -92,6 +93,25 @@ def test_rows_with_and_without_a_demand_stand_side_by_side() -> None:
     assert found["iops"].value[2] == full["iops"].value[0]
     assert np.isinf(found["latency_p99_ns"].value[2])
     assert found["device_power_watts"].value[1] < full["device_power_watts"].value[0]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_no_interval_of_watts_passes_what_the_power_state_allows(share: float) -> None:
+    profile = profile_of("crucial-p2-500gb")
+    columns: dict[str, list[Any]] = {
+        "operation": ["read"],
+        "pattern": ["sequential"],
+        "request_bytes": [20480],
+        "jobs": [3],
+        "engine": ["spdk"],
+        "power_state": [1],
+    }
+    full, _ = Predictors(profile).predict_columns(columns, {}, 1)
+    columns["demand_operations_per_second"] = [share * full["iops"].value[0]]
+    found, _ = Predictors(profile).predict_columns(columns, {}, 1)
+    assert profile.device_power is not None
+    cap = profile.device_power.cap_watts[1]
+    assert found["device_power_watts"].value[0] <= found["device_power_watts"].high[0] <= cap
 
 
 def test_a_demand_of_nothing_is_refused_by_name() -> None:
