@@ -174,8 +174,8 @@ def activity(
 
     A job that polls completions spins while it has a request in flight. By Little's law each of
     its q slots is occupied for the share p = x R / q, x its requests a second and R their mean
-    time in the drive, so it spins for the share 1 - (1 - p)^q: p at depth 1, 1 - exp(-x R) at many slots and
-    low load, 1 at full speed. The thread of submission polling spins until
+    time in the drive, so it spins for the share 1 - (1 - p)^q: p at depth 1, 1 - exp(-x R) at many
+    slots and low load, 1 at full speed. The thread of submission polling spins until
     `SUBMISSION_IDLE_SECONDS` have passed without a request.
 
     Args:
