@@ -168,20 +168,24 @@ _BUFFERED_ERRORS: Mapping[str, tuple[float, float]] = {
 }
 """The same with a write buffer."""
 
+STUDIED_WRITES = 0.3
+"""Least share of writes with which buffers were studied: of fewer, what a buffer does to the queue
+in front of the drive is in proportion to them, for reads wait for each other as before."""
+
 BUFFER_FILLS = 0.3
 """Log half width with a write buffer besides, times g^3: near capacity it fills now and then, and
 whoever comes then waits for the flash (simulated drives of `iojoule validate recommendations`)."""
 
 
 def error_log_sd(
-    load: Floats | float, name: str, buffered: NDArray[np.bool_] | bool = False
+    load: Floats | float, name: str, buffered: Floats | NDArray[np.bool_] | bool = False
 ) -> Floats:
     """The model's own error, beside that of the closed loop that it is given.
 
     Args:
         load: Rate over capacity, below 1; broadcasts with `buffered`.
         name: "latency", "p50", "p99" or "p999".
-        buffered: Whether `ClosedLoop.buffer_requests` is above 0.
+        buffered: Whether `ClosedLoop.buffer_requests` is above 0, or how far between (`_of_queue`).
 
     Returns:
         Log sd. It leaves out that writes whose buffer is not known answer far sooner than told.
@@ -192,8 +196,13 @@ def error_log_sd(
     if np.any(buffered):
         relieved, steeper = _BUFFERED_ERRORS[name]
         filling = relieved + steeper * grown + BUFFER_FILLS * grown**3
-        half = np.where(buffered, np.minimum(filling, MOST_HALF_WIDTH), half)
+        half = half + buffered * (np.minimum(filling, MOST_HALF_WIDTH) - half)
     return np.asarray(half / NORMAL_90)
+
+
+def _of_queue(write_share: Floats | float) -> Floats:
+    """Share of the queue in front of the drive that a buffer of writes takes off, 0 to 1."""
+    return np.minimum(np.asarray(write_share) / STUDIED_WRITES, 1.0)
 
 
 @dataclass(frozen=True)
@@ -319,7 +328,8 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
     scale = varies * each / (1.0 - load)
     in_drive = at_knee * np.exp((for_drive + 1.0) * log_load)
     if np.ndim(relieved):
-        in_drive = in_drive * np.exp(relieved * loop.buffer_requests / varies * log_load)
+        filled = np.exp(relieved * loop.buffer_requests / varies * log_load)
+        in_drive = in_drive * (1.0 - _of_queue(loop.buffered_share) * (1.0 - filled))
         # a slot is held for what the drive takes, not for the buffer's back pressure
         held = 1.0 - relieved * (1.0 - inside / full)
         in_slot = (1.0 - at_knee) * np.exp((for_slot + 1.0) * (log_load + np.log(held)))
@@ -536,7 +546,8 @@ class ServedLatency:
         if scale == 0.0:
             return sojourn_ns
         # the model's own error is independent of what the profile errs by at the end's load
-        sd = error_log_sd(load, wanted, np.asarray(loop.buffer_requests) > 0.0)
+        buffered = np.where(np.asarray(loop.buffer_requests) > 0.0, _of_queue(self.write_share), 0)
+        sd = error_log_sd(load, wanted, buffered)
         return _joined(self._queued(name, 0.0), sojourn_ns, scale, sd)
 
     def _capacity(self, scale: float) -> Floats:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.api.application.predictors import Predictors
-from iojoule.datasets.profile import load_shipped_profile
+from iojoule.datasets.profile import Parameter, load_shipped_profile
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.latency import QUANTITIES, _joined
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -77,6 +78,36 @@ def test_larger_bursts_answer_later_up_to_a_full_queue(
     smaller, larger = (in_bursts(burst, 16)[name] for burst in (requests, requests * more))
     for end in ("low", "value", "high"):
         assert getattr(larger, end)[0] >= getattr(smaller, end)[0] * (1.0 - 1e-4), end
+
+
+@pytest.mark.parametrize("buffer_bytes", [None, 4e6])
+@pytest.mark.parametrize("load", [0.3, 0.9])
+def test_one_write_in_a_million_changes_no_latency(buffer_bytes: float | None, load: float) -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb")
+    if buffer_bytes is not None:
+        buffer = Parameter(
+            name="write_buffer_bytes",
+            value=buffer_bytes,
+            sd=0.1,
+            unit="bytes",
+            evidence=Evidence.ASSUMED,
+            source="this test",
+        )
+        profile = profile.model_copy(update={"write_buffer_bytes": buffer})
+    columns = {
+        "operation": ["read", "mixed"],
+        "read_fraction": [None, 1.0 - 1e-6],
+        "pattern": ["sequential"] * 2,
+        "request_bytes": [1 << 20] * 2,
+        "queue_depth": [32] * 2,
+    }
+    capacity = Predictors(profile).predict_columns(columns, {}, 2)[0]["iops"].value[0]
+    columns["demand_operations_per_second"] = [load * capacity] * 2
+    found, _ = Predictors(profile).predict_columns(columns, {}, 2)
+    for name in QUANTITIES:
+        for end in ("low", "value", "high"):
+            reads, nearly = getattr(found[name], end)
+            assert nearly == pytest.approx(reads, rel=0.02), (name, end)
 
 
 def test_an_unbounded_value_has_the_lower_end_of_a_faster_drive() -> None:
