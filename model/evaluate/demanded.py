@@ -138,11 +138,12 @@ def _at(
             if most is not None:
                 band = replace(band, high=np.minimum(band.high, np.maximum(most, band.value)))
             bands[name] = band
-    full = work.busy >= 1.0
     _host(layout, frame, prediction, work, bands)
     for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted
         if name in bands and name not in LATENCIES:
-            bands[name] = _chosen(full, before, bands[name])
+            now = bands[name]
+            same = np.abs(now.value - before.value) <= 1e-9 * now.value
+            bands[name] = _chosen(same, before, now)
     return replace(prediction, bands=bands)
 
 

@@ -286,7 +286,8 @@ def _bursts(demand: Demand, served: Floats, full: Floats, useful: Floats) -> tup
     nothing = np.full(len(full), np.nan)
     idle = 1.0 - served / full
     if demand.burst_bytes is not None:
-        return demand.burst_bytes * idle / served, demand.burst_bytes / useful
+        requests = np.maximum(demand.burst_bytes / useful, 1.0)
+        return demand.burst_bytes * idle / served, requests
     if demand.gap_seconds is not None and demand.bytes_per_second is not None:
         gap = np.where(idle > 0, demand.gap_seconds, 0.0)
         period = gap / np.maximum(idle, 1e-12)

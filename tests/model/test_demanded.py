@@ -75,6 +75,10 @@ def test_clients_that_think_ask_no_more_than_their_pauses_let_them(think_seconds
     assert 0.8 < row.iops.value * think_seconds / 16.0 < 1.0
 
 
+def test_a_pause_that_changes_no_digit_leaves_the_intervals_of_full_speed() -> None:
+    agreed(think_time_ns=1e-5)
+
+
 def test_a_pause_of_a_nanosecond_changes_nothing() -> None:
     demand = {"demand_operations_per_second": 50_000.0, "arrival_process": "steady"}
     without, thinking = agreed(**demand), agreed(**demand, think_time_ns=1.0)

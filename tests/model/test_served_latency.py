@@ -69,6 +69,16 @@ def test_a_burst_of_one_request_waits_for_no_other(name: str) -> None:
     assert deep == pytest.approx(shallow, rel=0.01)
 
 
+def test_a_burst_smaller_than_a_request_is_one_request() -> None:
+    columns = {"operation": ["read"], "queue_depth": [32], "demand_operations_per_second": [10.0]}
+    small, one = (
+        predictors().predict_columns(columns | {"burst_bytes": [size]}, {}, 1)[0]
+        for size in (100.0, 4096.0)
+    )
+    for name in QUANTITIES:
+        assert small[name].value[0] == pytest.approx(one[name].value[0], rel=1e-3), name
+
+
 @pytest.mark.parametrize("name", QUANTITIES)
 @given(st.floats(1.0, 4e3), st.floats(1.0, 10.0))
 @settings(max_examples=20, deadline=None)
