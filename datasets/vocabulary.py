@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 UNBOUNDED: Literal["unbounded"] = "unbounded"
 """An end without a bound, as in latencies of a demand that may exceed the capacity."""
+
+
+def number_of(value: Any) -> Any:
+    """A value of a document as a number: infinite where it is the word `unbounded`."""
+    return math.inf if value == UNBOUNDED else value
+
+
+def documented(value: float) -> float | str:
+    """A number as documents hold it: the word `unbounded` where it is infinite."""
+    return UNBOUNDED if math.isinf(value) else value
 
 
 class Operation(StrEnum):

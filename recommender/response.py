@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from iojoule.datasets.schema import Configuration, Section
-from iojoule.datasets.vocabulary import UNBOUNDED, Evidence
+from iojoule.datasets.vocabulary import UNBOUNDED, Evidence, documented, number_of
 from iojoule.recommender.factors import Factors, Objective
 from iojoule.recommender.request import Scope
 from iojoule.recommender.sla import Sla
@@ -64,19 +63,11 @@ class DurabilityAnswer(Section):
     reason: str
 
 
-def _read(value: Any) -> Any:
-    return math.inf if value == UNBOUNDED else value
-
-
-def _written(value: float) -> float | str:
-    return UNBOUNDED if math.isinf(value) else value
-
-
 Ending = Annotated[
     float,
     Field(allow_inf_nan=True),
-    BeforeValidator(_read),
-    PlainSerializer(_written, when_used="json"),
+    BeforeValidator(number_of),
+    PlainSerializer(documented, when_used="json"),
     WithJsonSchema({"anyOf": [{"type": "number"}, {"const": UNBOUNDED, "type": "string"}]}),
 ]
 """A number, infinite where nothing bounds it; in JSON then the word `unbounded`."""

@@ -80,10 +80,10 @@ class FlatPredictions(Protocol):
     def cpu_host(self) -> str | None: ...
 
     def values(self) -> list[list[float | None]]:
-        """One list for each column of `answered`."""
+        """One list for each column of `answered`; what nothing bounds is infinite."""
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One record a row."""
+        """One record a row, as documents hold it."""
 
     def document(self) -> dict[str, Any]:
         """All of it, with the versions of what computed it."""

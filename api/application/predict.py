@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from iojoule.api.application.fields import Where, check_names, placed, read_colu
 from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.vocabulary import UNBOUNDED
+from iojoule.datasets.vocabulary import documented
 from iojoule.model.evaluate.demanded import FIELDS as DEMANDED
 from iojoule.model.evaluate.frame import USED, used_columns
 from iojoule.model.evaluate.prediction import Prediction
@@ -76,7 +75,10 @@ class Answers:
         )
         for cells, answered, evidence, by_quantity in rows:
             record = dict(zip(asked, cells, strict=True))
-            record.update(zip(self.answered, map(_written, answered), strict=True))
+            record.update(
+                (name, None if value is None else documented(value))
+                for name, value in zip(self.answered, answered, strict=True)
+            )
             record[EVIDENCE] = evidence
             record["evidence_by_quantity"] = {
                 name: word
@@ -122,11 +124,6 @@ class Answers:
     def evidence(self) -> list[str]:
         """What throughput and latency rest on, one word a question."""
         return self.prediction.evidence_words()
-
-
-def _written(value: float | None) -> float | str | None:
-    """A number as documents hold it: what nothing bounds is a word."""
-    return UNBOUNDED if value is not None and math.isinf(value) else value
 
 
 def ask(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from iojoule.api.application.backend import Backend, Calibration, Excluded, Watch
 from iojoule.datasets.errors import InputError, IojouleError
+from iojoule.datasets.vocabulary import number_of
 
 if TYPE_CHECKING:
     from iojoule.api.application.devices import DeviceDetail, DeviceSummary
@@ -62,7 +63,8 @@ class RemotePredictions:
         return [row["evidence"] for row in self.response["predictions"]]
 
     def values(self) -> list[list[float | None]]:
-        return [[row[name] for row in self.response["predictions"]] for name in self.answered]
+        rows = self.response["predictions"]
+        return [[number_of(row[name]) for row in rows] for name in self.answered]
 
     def records(self) -> Iterator[dict[str, Any]]:
         names = (*self.columns, *self.answered, "evidence", "evidence_by_quantity")

@@ -176,10 +176,11 @@ def _emit_table(answers: FlatPredictions) -> None:
 
     shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
     table = console.new_table([*answers.columns, *shown.values(), "evidence"])
-    for record in answers.records():
+    for record, values in zip(answers.records(), zip(*answers.values(), strict=True), strict=True):
         asked = ("" if record[name] is None else str(record[name]) for name in answers.columns)
+        number = dict(zip(answers.answered, values, strict=True))
         told = (
-            quantity(name, record[name], record[f"{name}_low"], record[f"{name}_high"])
+            quantity(name, number[name], number[f"{name}_low"], number[f"{name}_high"])
             for name in shown
         )
         table.add_row(*asked, *told, record["evidence"])

@@ -191,6 +191,19 @@ def test_without_any_field_it_predicts_the_defaults(iojoule, device: str) -> Non
     assert "90 % interval" in table
 
 
+@pytest.mark.parametrize("operations", [110_000, 130_000])
+def test_a_latency_without_a_bound_is_a_word_in_a_table(
+    operations: int, iojoule, device: str
+) -> None:
+    sets = ("queue_depth=4", "jobs=2", f"demand_operations_per_second={operations}")
+    asked = ("predict", "--device", device, *(f"--set={one}" for one in sets))
+    stated = json.loads(iojoule(*asked, "-o", "json").out)["predictions"][0]
+    done = iojoule(*asked)
+    assert stated["latency_p99_ns_high"] == "unbounded"
+    assert done.code == 0
+    assert "unbounded" in done.out
+
+
 def test_a_bad_single_question_names_the_field(iojoule, device: str) -> None:
     done = iojoule("predict", "--device", device, "--set", "queue_depth=0")
     assert done.code == 3

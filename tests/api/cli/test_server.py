@@ -105,6 +105,7 @@ SHARED = [
     "recommend --device wd-zn540 --workload ycsb-c",
     f"predict --device {DEVICE} --configurations {{runs}} --conditions {{conditions}}",
     f"predict --device {DEVICE}",
+    f"predict --device {DEVICE} --set jobs=2 --set demand_operations_per_second=130000",
     f"what-if --device {DEVICE} --workload {{reads}} --change growth=1.5 --drives 2",
     f"what-if --device {DEVICE} --workload {{reads}} --change geometry.channels=4",
     "fleet plan {fleet} --budget 390",
