@@ -20,7 +20,7 @@ from iojoule.model.evaluate import columns as host_settings
 from iojoule.model.evaluate import idle_gaps, power_limit, sata_link
 from iojoule.model.evaluate.background_work import Balance, Inflow, balance
 from iojoule.model.evaluate.bands import Codes
-from iojoule.model.evaluate.columns import habits_of
+from iojoule.model.evaluate.columns import check_demand, habits_of
 from iojoule.model.evaluate.equal_work import Demand
 from iojoule.model.evaluate.frame import (
     COMPLETIONS,
@@ -191,12 +191,14 @@ def _check_current(
             error.message.replace("row 1: ", "current.", 1), field=f"current.{error.field}"
         ) from None
     known = operational_states(profile)
-    if current.power_state not in known:
-        raise InputError(
-            f"current.power_state: {current.power_state} is not an operational power state of "
-            f"{profile.model_name}; it has {', '.join(map(str, known))}",
-            field="current.power_state",
-        )
+    for name in ("power_state", "post_write_power_state"):
+        state = getattr(current, name)
+        if state is not None and state not in known:
+            raise InputError(
+                f"current.{name}: {state} is not an operational power state of "
+                f"{profile.model_name}; it has {', '.join(map(str, known))}",
+                field=f"current.{name}",
+            )
     reason = impossible(current.engine, current.completion, interface=profile.interface)
     if reason is not None:
         raise InputError(f"current.{reason[0]}: {reason[1]}", field=f"current.{reason[0]}")
@@ -234,24 +236,18 @@ def _check_demand(
     Raises:
         InputError: Names the demand.
     """
-    stated, link = workload.workload, profile.link_bytes_per_second
+    stated = workload.workload
     name, rate = "demand_bytes_per_second", stated.demand_bytes_per_second
     if stated.demand_operations_per_second is not None:
         name = "demand_operations_per_second"
         useful, _ = useful_limit(workload, current.request_bytes)
         rate = stated.demand_operations_per_second * useful
-    if rate is None or link is None:
+    if rate is None:
         return
-    reads = workload.read_fraction
-    # PCIe carries both directions at once, SATA one at a time
-    busier = max(reads, 1.0 - reads) if profile.interface == "nvme" else 1.0
-    if rate * busier > link.value * (1.0 + 1e-9):
-        raise InputError(
-            f"workload.{name}: {rate / 1e6:.4g} MB/s are more than the {link.value / 1e6:.4g} MB/s "
-            f"that the link of {profile.model_name} carries ({link.source}); lower the demand, or "
-            "spread it over several drives",
-            field=f"workload.{name}",
-        )
+    try:
+        check_demand(profile, name, rate, workload.read_fraction)
+    except InputError as error:
+        raise InputError(f"workload.{error.message}", field=f"workload.{error.field}") from None
 
 
 def _check_listed(profile: DeviceProfile, free: Free) -> None:
@@ -532,12 +528,11 @@ def _state(
         return nothing, None
     if workload.read_fraction == 1.0:
         return nothing, None
-    after = workload.current.post_write_power_state
     columns = {
         "operation": "write",
         "pattern": workload.workload.pattern,
         "power_state": [state if state in operational_states(profile) else 0 for state in states],
-        "post_write_power_state": states if after is None else after,
+        "post_write_power_state": workload.current.post_write_power_state,
         "fill_fraction": seen.fill_fraction,
     }
     frame, _ = make_frame(profile, columns, len(states))

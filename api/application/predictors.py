@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import AskedConditions, Conditions
 from iojoule.model.evaluate import demanded
+from iojoule.model.evaluate.columns import check_demand
 from iojoule.model.evaluate.equal_work import Demand
 from iojoule.model.evaluate.frame import Frame, make_frame
 from iojoule.model.evaluate.power_limit import for_questions
@@ -72,7 +73,9 @@ class Predictors:
         frame, used = make_frame(self.profile, columns, rows)
         asked = demanded.demands(frame, columns)
         if not conditions:
-            return _answered(self.under({}), frame, asked, only), used
+            predictor = self.under({})
+            _check_demands(predictor.profile, frame, columns, asked, range(rows))
+            return _answered(predictor, frame, asked, only), used
         groups: dict[tuple[Any, ...], list[int]] = {}
         for row, cells in enumerate(zip(*conditions.values(), strict=True)):
             groups.setdefault(cells, []).append(row)
@@ -84,11 +87,32 @@ class Predictors:
                 raise InputError(
                     f"row {places[0] + 1}: {error.message}", field=error.field
                 ) from None
+            _check_demands(predictors[-1].profile, frame, columns, asked, places)
         parts = (
             (places, _answered(one, frame.take(places), [asked[row] for row in places], only))
             for one, places in zip(predictors, groups.values(), strict=True)
         )
         return joined(parts, rows), used
+
+
+def _check_demands(
+    profile: DeviceProfile,
+    frame: Frame,
+    columns: Mapping[str, Sequence[Any]],
+    asked: Sequence[Demand | None],
+    places: Iterable[int],
+) -> None:
+    """Refuse demands above the drive's link; the message starts with the row."""
+    for row in places:
+        demand = asked[row]
+        if demand is None or demand.bytes_per_second is None:
+            continue
+        stated = (name for name in demanded.FIELDS if name in columns)
+        field = next(name for name in stated if columns[name][row] is not None)
+        try:
+            check_demand(profile, field, demand.bytes_per_second, float(frame.read_fraction[row]))
+        except InputError as error:
+            raise InputError(f"row {row + 1}: {error.message}", field=error.field) from None
 
 
 def _answered(

@@ -276,6 +276,30 @@ def check_link(profile: DeviceProfile, columns: Mapping[str, Any], apst: Floats)
     )
 
 
+def check_demand(profile: DeviceProfile, field: str, rate: float, read_fraction: float) -> None:
+    """Refuse a demand that the drive's link cannot carry, whatever the drive does.
+
+    Args:
+        profile: Of the drive.
+        field: That states the demand.
+        rate: The demand, bytes a second.
+        read_fraction: Share of reads, 0 to 1.
+
+    Raises:
+        InputError: Names the field.
+    """
+    link = profile.link_bytes_per_second
+    # PCIe carries both directions at once, SATA one at a time
+    busier = max(read_fraction, 1.0 - read_fraction) if profile.interface == "nvme" else 1.0
+    if link is not None and rate * busier > link.value * (1.0 + 1e-9):
+        raise InputError(
+            f"{field}: {rate / 1e6:.4g} MB/s are more than the {link.value / 1e6:.4g} MB/s that "
+            f"the link of {profile.model_name} carries ({link.source}); lower the demand, or "
+            "spread it over several drives",
+            field=field,
+        )
+
+
 GOVERNORS = ("performance", "powersave", "userspace", "ondemand", "conservative", "schedutil")
 """Governors of Linux (Documentation/admin-guide/pm/cpufreq.rst); a cell holds the index."""
 

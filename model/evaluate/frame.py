@@ -270,13 +270,17 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
     host_settings.check(frame.host, profile.host_operation, profile.host.host_id)
     host_settings.check_rest(frame.host, profile)
     states = operational_states(profile)
-    refuse(
-        ~np.isin(frame.power_state, states),
-        "power_state",
-        frame.power_state,
-        f"is not an operational power state of {profile.model_name}; it has "
-        + ", ".join(str(state) for state in states),
-    )
+    for field, stated in (
+        ("power_state", frame.power_state),
+        ("post_write_power_state", frame.background_state),
+    ):
+        refuse(
+            ~np.isin(stated, states),
+            field,
+            stated,
+            f"is not an operational power state of {profile.model_name}; it has "
+            + ", ".join(str(state) for state in states),
+        )
 
 
 def operational_states(profile: DeviceProfile) -> list[int]:

@@ -174,6 +174,11 @@ def test_impossible_time_lines_are_refused(seconds: float) -> None:
         run()
 
 
+def test_working_on_in_a_state_that_the_drive_lacks_is_refused() -> None:
+    with pytest.raises(InputError, check=having(field="post_write_power_state")):
+        follow(PREDICTOR, {"post_write_power_state": 7}, [Phase(1.0, write=False)])
+
+
 def test_a_profile_without_write_state_says_what_to_measure() -> None:
     bare = drive().model_copy(update={"write_state": None})
     with pytest.raises(InputError, match="measure writes over time"):

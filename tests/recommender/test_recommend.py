@@ -332,6 +332,7 @@ def test_defaults_are_named(recommender: Recommender, ask: Ask) -> None:
     ("parts", "field"),
     [
         ({"current": {"power_state": 4}}, "current.power_state"),
+        ({"current": {"post_write_power_state": 4}}, "current.post_write_power_state"),
         ({"current": {"power_limit_watts": 0.5}}, "current.power_limit_watts"),
         ({"free": {"power_limit_watts": [0, 0.5]}}, "free.power_limit_watts"),
         ({"current": {"engine": "posixaio"}}, "current.engine"),

@@ -122,6 +122,13 @@ def test_columns_without_effect_are_said_too(ask) -> None:
         ("engine,scheduler\nspdk,kyber\n", "line 2: scheduler: spdk"),
         ("engine\nlibaoi\n", "line 2: engine: "),
         ("power_state,jobs\n0,1\n4,1\n", "line 3: power_state: 4 is not an operational"),
+        ("jobs,post_write_power_state\n1,\n1,4\n", "line 3: post_write_power_state: 4 is not an"),
+        ("demand_bytes_per_second\n1e9\n9e12\n", "line 3: demand_bytes_per_second: "),
+        ("demand_operations_per_second\n1e7\n", "line 2: demand_operations_per_second: "),
+        (
+            "demand_bytes_per_second,pcie_generation\n5e9,4\n5e9,3\n",
+            "line 3: demand_bytes_per_second: ",
+        ),
         ("host_bytes_written_since_purge,jobs\n-1,1\n", "line 2: host_bytes_written_since_purge"),
         ("jobs,series_id\n1,\"a\nb\"\n0,c\n", "line 4: jobs: "),
         ("queue_depht\n1\n", "unknown field 'queue_depht'; did you mean queue_depth?"),
