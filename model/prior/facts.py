@@ -106,6 +106,8 @@ def _joined(random: Surface, sequential: Surface) -> Surface:
             "unloaded_latency_ns": between("unloaded_latency_ns"),
             "capacity_operations_per_second": between("capacity_operations_per_second"),
             "sharpness": between("sharpness"),
+            # beyond the last knot, whose pattern it follows
+            "transfer_bytes_per_second": between("transfer_bytes_per_second")[-1],
             "doubt": _joined_doubt(random.doubt, sequential.doubt, share),
         }
     )

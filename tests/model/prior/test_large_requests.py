@@ -7,6 +7,7 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.vocabulary import Operation
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.learn_prior import catalogue_drives
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import (
@@ -34,6 +35,30 @@ def test_patterns_meet_where_a_request_covers_all_dies(operation: Operation) -> 
 def test_writes_meet_at_smaller_sizes_than_reads() -> None:
     for size in (15.0, 16.0, 17.0, 18.0):
         assert apart_share(Operation.WRITE, size) < apart_share(Operation.READ, size)
+
+
+def test_random_requests_beyond_the_largest_knot_go_as_sequential_ones() -> None:
+    sizes = [1 << 20, 2 << 20, 4 << 20]
+    for drive in catalogue_drives():
+        profile = build_profile(drive)
+        if profile.interface != "nvme":
+            continue
+        predictor = Predictor(profile)
+        for operation in ("read", "write"):
+            random, sequential = (
+                predictor.predict_columns(
+                    {
+                        "operation": operation,
+                        "pattern": pattern,
+                        "request_bytes": sizes,
+                        "queue_depth": 1,
+                    },
+                    len(sizes),
+                )[0]["throughput_bytes_per_second"].value
+                for pattern in ("random", "sequential")
+            )
+            assert (np.diff(random) >= -1e-3 * random[:-1]).all(), (drive.device, operation)
+            assert random == pytest.approx(sequential, rel=0.03), (drive.device, operation)
 
 
 def test_without_sequential_surfaces_nothing_changes() -> None:
