@@ -48,7 +48,14 @@ from iojoule.recommender.space import configuration_of, join
 Floats = NDArray[np.float64]
 
 MOST_MODES = 16
-"""Modes of a drive for a class that a plan may choose among; a longer Pareto set is thinned."""
+"""Modes of a drive for a class that a plan may choose among; of a longer Pareto set those are kept
+that are cheapest somewhere (`cheapest`), and others spread evenly up to this number."""
+
+AS_CHEAP = pareto.TIE / 2
+"""Modes whose watts differ by no more count as equally cheap."""
+
+LOADS = 512
+"""Loads of a drive at which modes are compared, and as many of their capacities."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,53 @@ class _Draw:
     gap: Floats
     cpu_at: Floats
     cpu_gap: Floats
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What a plan counts of n modes; shape (n,) each.
+
+    Attributes:
+        gap: Bound of the watts while a mode serves nothing, and `gap_expected` the value.
+        byte: Bound of the joules of a served byte on top, and `byte_expected` the value.
+        capacity: Useful bytes a second, lower bound.
+        margin: Bound over value of the drive's watts, and `cpu_margin` of the CPU's.
+    """
+
+    gap: Floats
+    gap_expected: Floats
+    byte: Floats
+    byte_expected: Floats
+    capacity: Floats
+    margin: Floats
+    cpu_margin: Floats
+
+    @property
+    def costs(self) -> Floats:
+        """Watts at capacity, capacity (negative) and watts in gaps: what a plan may trade off."""
+        full = self.gap + self.byte * self.capacity
+        return np.stack([full, -self.capacity, self.gap], axis=1)
+
+
+def cheapest(costs: Floats) -> NDArray[np.intp]:
+    """Few modes of which, whatever a drive serves, one is as cheap as any that can serve it.
+
+    Args:
+        costs: As of `_Counted`, shape (n, 3).
+    """
+    full, capacity, gap = costs[:, 0], -costs[:, 1], costs[:, 2]
+    shares = np.linspace(0.0, 1.0, LOADS)
+    # a mode may be the cheapest up to its capacity and not beyond
+    ends = np.quantile(capacity, shares, method="nearest")
+    loads = np.unique(np.concatenate([capacity.max() * shares**2, ends]))[:, None]
+    watts = gap + (full - gap) / capacity * loads
+    watts = np.where(capacity >= loads, watts, np.inf)
+    as_cheap = watts <= (1.0 + AS_CHEAP) * watts.min(axis=1, keepdims=True)
+    rows: list[int] = []
+    while len(as_cheap):
+        rows.append(int(as_cheap.sum(axis=0).argmax()))
+        as_cheap = as_cheap[~as_cheap[:, rows[-1]]]
+    return np.array(rows, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -290,7 +344,8 @@ class DriveModel:
                 often = idle_gaps.spin_ups_a_year(judged.frame.gap_seconds) > spin_ups_a_year
                 allowed &= ~((judged.frame.host[:, STANDBY] > 0) & often)
             frame, good = judged.frame, np.flatnonzero(allowed)
-            costs = self._costs(judged, judge.question.demand.rest, drives_per_host)[good]
+            rest = judge.question.demand.rest
+            costs = self._counted(judged, rest, drives_per_host).costs[good]
             best = pareto.non_dominated(costs)
             if best.any():
                 kept.append((frame.take(good[best]), costs[best]))
@@ -303,7 +358,11 @@ class DriveModel:
             )
         frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
-        rows = rows[pareto.thin(costs[rows], MOST_MODES)]
+        if len(rows) > MOST_MODES:
+            first = rows[cheapest(costs[rows])]
+            others = np.setdiff1d(rows, first)
+            spread = pareto.thin(costs[others], max(MOST_MODES - len(first), 0))
+            rows = np.concatenate([first, others[spread]])
         return self._described(
             judge.judge(frames.take(rows)), judge, part, peak_over_mean, drives_per_host
         )
@@ -315,10 +374,27 @@ class DriveModel:
         )
         return Judge(self.predictor, self.layout, question)
 
-    def _costs(self, judged: Judged, rest: float, drives_per_host: int) -> Floats:
+    def _counted(self, judged: Judged, rest: float, drives_per_host: int) -> _Counted:
+        frame, work = judged.frame, judged.work
         draw = self._draw(judged, rest, drives_per_host)
-        capacity = judged.work.capacity_bytes
-        return np.stack([draw.at + draw.cpu_at, -capacity, draw.gap + draw.cpu_gap], axis=1)
+        every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
+        margin = self._margin(every["device"])
+        cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
+        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
+        at = draw.at * margin + draw.cpu_at * cpu_margin
+        gap_expected = draw.gap + draw.cpu_gap
+        capacity = work.capacity_bytes * np.exp(
+            -self.scale * work.log_capacity_half * work.capacity_elasticity
+        )
+        return _Counted(
+            gap,
+            gap_expected,
+            (at - gap) / work.served_bytes,
+            (draw.at + draw.cpu_at - gap_expected) / work.served_bytes,
+            capacity,
+            margin,
+            cpu_margin,
+        )
 
     def _draw(self, judged: Judged, rest: float, drives_per_host: int) -> _Draw:
         """Expected watts at the work that was asked for and in gaps.
@@ -362,30 +438,21 @@ class DriveModel:
         peak_over_mean: float | None,
         drives_per_host: int,
     ) -> list[Mode]:
-        frame, work, rest = judged.frame, judged.work, judge.question.demand.rest
-        draw = self._draw(judged, rest, drives_per_host)
-        every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
-        margin = self._margin(every["device"])
-        cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
-        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
-        at = draw.at * margin + draw.cpu_at * cpu_margin
-        expected_gap, expected = draw.gap + draw.cpu_gap, draw.at + draw.cpu_at
-        capacity = work.capacity_bytes * np.exp(
-            -self.scale * work.log_capacity_half * work.capacity_elasticity
-        )
+        frame = judged.frame
+        counted = self._counted(judged, judge.question.demand.rest, drives_per_host)
         full = self._full_speed(judged, drives_per_host)
         ratio = peak_over_mean or self._peak_ratio(full.at, frame)
-        peak = full.at * margin * ratio + full.cpu_at * cpu_margin
+        peak = full.at * counted.margin * ratio + full.cpu_at * counted.cpu_margin
         codes = judged.prediction["device_power_watts"].evidence
         return [
             Mode(
                 part,
                 configuration_of(frame, row),
-                float(capacity[row]),
-                float(gap[row]),
-                float(expected_gap[row]),
-                float((at - gap)[row] / work.served_bytes[row]),
-                float((expected - expected_gap)[row] / work.served_bytes[row]),
+                float(counted.capacity[row]),
+                float(counted.gap[row]),
+                float(counted.gap_expected[row]),
+                float(counted.byte[row]),
+                float(counted.byte_expected[row]),
                 float(peak[row]),
                 Evidence(EVIDENCE[codes[row]]),
             )

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.schema import Conditions
+from iojoule.model.evaluate.validity import under
 from iojoule.model.prior.host import expected_cpu
 from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
-from iojoule.recommender.fleet.modes import DriveModel
+from iojoule.recommender.fleet.modes import DriveModel, cheapest
 from iojoule.recommender.fleet.plan import Part, Plan, Tried
 from iojoule.recommender.fleet.planner import Planner, host_of
 from iojoule.recommender.request import Scope, parse_workload
@@ -225,6 +230,40 @@ def test_a_mode_at_its_share_draws_what_the_recommender_says(profile: DeviceProf
         # a fleet's drives stay awake in gaps; the recommender lets them rest in some
         assert drawn >= row.device_power_watts.value * (1 - 1e-9)
         assert drawn == pytest.approx(row.device_power_watts.value, rel=0.25)
+
+
+@pytest.mark.parametrize(("pattern", "size"), [("sequential", 131072), ("random", 4096)])
+@pytest.mark.parametrize("demand", [0.2e9, 0.8e9, 1.5e9, 2.0e9])
+@pytest.mark.parametrize("drives", [1, 3])
+def test_a_tighter_sla_costs_no_less(
+    pattern: str, size: int, demand: float, drives: int, profile: DeviceProfile
+) -> None:
+    def bound_watts(sla: dict[str, float]) -> float:
+        data = stated(scope="device", domains=[{"name": "rack"}])
+        data["drives"][0]["count"] = drives
+        asked = {"operation": "read", "pattern": pattern, "useful_request_bytes": size}
+        data["classes"][0] |= {
+            "demand_bytes_per_second": demand,
+            "workload": {"workload": asked, "sla": sla},
+        }
+        return plan(data, under(profile, Conditions())).bound_watts
+
+    slas = ({}, {"latency_p99_ns_max": 1e9}, {"latency_p99_ns_max": 5e7})
+    loose, *tight = map(bound_watts, slas)
+    assert loose <= 1.01 * min(tight)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(20, 200))
+def test_few_modes_are_as_cheap_as_all_at_any_load(seed: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    gap, capacity = random.uniform(1.0, 3.0, count), random.uniform(1e8, 3e9, count)
+    full = gap + random.uniform(0.5, 2.0, count) * capacity * 1e-9
+    few = cheapest(np.stack([full, -capacity, gap], axis=1))
+    loads = np.concatenate([capacity, random.uniform(0.0, capacity.max(), 1000)])[:, None]
+    watts = np.where(capacity >= loads, gap + (full - gap) / capacity * loads, np.inf)
+    assert (watts[:, few].min(axis=1) <= 1.01 * watts.min(axis=1)).all()
+    assert len(few) < count
 
 
 def test_where_the_drives_alone_count_nothing_starts_to_poll(profile: DeviceProfile) -> None:
