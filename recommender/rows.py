@@ -62,7 +62,7 @@ RESTS_ON = {
     "device": ("device_power_watts",),
     "cpu": ("cpu_power_watts",),
     "device_cpu": ("device_power_watts", "cpu_power_watts"),
-    "system": ("device_power_watts", "cpu_power_watts", "system_power_watts"),
+    "system": ("system_power_watts",),
 }
 """Scope -> quantities whose evidence its power has."""
 

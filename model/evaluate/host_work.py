@@ -446,9 +446,10 @@ def power_evidence(power: HostPower, operating: OperatingPoint | None, rows: int
     return codes if operating is None else np.maximum(codes, operating.evidence)
 
 
-def wall_evidence(power: SystemPower, cpu: Codes) -> Codes:
-    """Evidence of wall power: never stronger than that of the CPU below it."""
-    return np.maximum(cpu, _code([power.floor_watts.evidence, power.slope.evidence]))
+def wall_evidence(power: SystemPower, device: Codes, cpu: Codes) -> Codes:
+    """Evidence of wall power: never stronger than that of drive and CPU below it."""
+    own = _code([power.floor_watts.evidence, power.slope.evidence])
+    return np.maximum(np.maximum(device, cpu), own)
 
 
 def _code(evidence: list[Evidence]) -> int:

@@ -107,7 +107,10 @@ class PowerModel:
             cpu, cpu_sd = host_power.watts(
                 profile.host_power, activity.load, activity.drawn, activity.costs.busy_log_sd
             )
-            host_evidence = host_work.power_evidence(profile.host_power, operating, len(frame))
+            host_evidence = _at_rate(
+                host_work.power_evidence(profile.host_power, operating, len(frame)),
+                bands["iops"].evidence,
+            )
             bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, host_evidence)
             iops = bands["iops"].value
             bands["cpu_joules_per_operation"] = linear_band(
@@ -129,10 +132,9 @@ class PowerModel:
             if dram is not None:
                 parts, parts_sd = parts + dram[0], np.hypot(parts_sd, dram[1])
             wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
-            host_evidence = host_work.wall_evidence(
-                profile.system_power, bands["cpu_power_watts"].evidence
-            )
-            bands["system_power_watts"] = linear_band(wall, wall_sd, host_evidence)
+            below = [bands[f"{part}_power_watts"].evidence for part in ("device", "cpu")]
+            evidence = host_work.wall_evidence(profile.system_power, *below)
+            bands["system_power_watts"] = linear_band(wall, wall_sd, evidence)
 
     def beside_the_law(
         self, frame: Frame, points: Points, code: Codes, x: Floats
@@ -221,7 +223,7 @@ def _beside_runs(power: DevicePower, frame: Frame, activity: Activity, value: Fl
 def _power_evidence(
     profile: DeviceProfile, frame: Frame, performance: Codes, activity: Activity
 ) -> Codes:
-    """Evidence of the device power; never stronger than that of the performance it rests on."""
+    """Evidence of the device power."""
     power, x = profile.device_power, activity.device_x
     assert power is not None
     rates = x[:, 2] + x[:, 4]
@@ -231,6 +233,14 @@ def _power_evidence(
     evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
     lower = ~np.isin(frame.power_state, [0, *power_limit.as_first_state(profile)])
     evidence = np.where(lower, np.maximum(evidence, PUBLISHED), evidence)
+    return _at_rate(evidence, performance)
+
+
+def _at_rate(evidence: Codes, performance: Codes) -> Codes:
+    """Evidence of watts; never stronger than that of the rate at which they are drawn.
+
+    A rate that was measured makes no watts measured: it leaves them as they are.
+    """
     return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
 
 

@@ -23,13 +23,17 @@ DEVICE = "samsung-980-pro-1tb"
 SETTINGS = {"request_bytes": 8192, "queue_depth": 8, "jobs": 2, "engine": "io_uring"}
 
 
-def agreed(**habits: Any) -> Row:
+OUTSIDE = SETTINGS | {"engine": "posixaio", "queue_depth": 64, "jobs": 8}
+"""Where nobody measured."""
+
+
+def agreed(settings: dict[str, Any] = SETTINGS, **habits: Any) -> Row:
     """Today's row of a recommendation, after a comparison with the prediction."""
     profile = load_shipped_profile(DEVICE)
-    columns = {name: [value] for name, value in {**SETTINGS, **habits}.items()}
+    columns = {name: [value] for name, value in {**settings, **habits}.items()}
     found, _ = Predictors(profile).predict_columns({"operation": ["read"], **columns}, {}, 1)
     workload = {"operation": "read", "useful_request_bytes": 8192, **habits}
-    asked = parse_workload({"workload": workload, "current": SETTINGS, "free": {}})
+    asked = parse_workload({"workload": workload, "current": settings, "free": {}})
     row = Recommender(under(profile, Conditions())).recommend(asked).current
     assert row is not None
     for name in (
@@ -47,6 +51,7 @@ def agreed(**habits: Any) -> Row:
             expected = getattr(one, end)
             expected = np.inf if expected == "unbounded" else expected
             assert getattr(found[name], end)[0] == pytest.approx(expected, rel=1e-9), name
+        assert found.evidence_words(name) == [one.evidence], name
     return row
 
 
@@ -67,6 +72,12 @@ def test_predict_and_recommend_agree(
 ) -> None:
     row = agreed(demand_operations_per_second=demand, arrival_process=arrivals, **pauses)
     assert row.iops.value == pytest.approx(demand)
+
+
+@pytest.mark.parametrize("arrivals", ["poisson", "bursts"])
+@pytest.mark.parametrize("demand", [100.0, 20_000.0, 60_000.0])
+def test_predict_and_recommend_agree_where_nobody_measured(arrivals: str, demand: float) -> None:
+    agreed(OUTSIDE, demand_operations_per_second=demand, arrival_process=arrivals)
 
 
 @pytest.mark.parametrize("think_seconds", [1e-3, 1.0])

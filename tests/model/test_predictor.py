@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
+from iojoule.model.evaluate.bands import INTERPOLATED
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import QUANTITIES
 
@@ -46,6 +47,15 @@ def test_every_possible_question_gets_a_consistent_answer(
         if np.isfinite(band.value[0]):
             assert 0 <= band.low[0] <= band.value[0] <= band.high[0]
     assert answer.evidence_words()[0] in {"measured", "interpolated", "published", "extrapolated"}
+    # a code is the weaker the greater: watts at a rate are known no better than the rate
+    rate = answer["iops"].evidence[0]
+    drive, cpu, wall = (
+        answer[f"{scope}_power_watts"].evidence[0] for scope in ("device", "cpu", "system")
+    )
+    if rate > INTERPOLATED:
+        assert min(drive, cpu, wall) >= rate
+    if np.isfinite(answer["system_power_watts"].value[0]):
+        assert wall >= max(drive, cpu)
 
 
 def test_throughput_never_falls_with_depth_on_the_curve() -> None:
