@@ -488,13 +488,13 @@ def attribution(
     weights = _by_row(
         np.concatenate([between.weights, first, final]), row_of, len(details.judged.frame)
     )
-    found = details.sums(weights, today)
+    found = details.sums(weights, today, [best] * len(weights))
     if found is None:
         return None
     codes = details.evidence_codes(details.question.scope.value)
     words = [Evidence(EVIDENCE[int(codes[used].max(initial=0))]) for used in weights != 0]
-    percent = over(found, "percent", 1.0, words)
-    joules = over(found, "joules_per_byte", 1e9, words)
+    percent = over(found.percent, 1.0, words, 100.0)
+    joules = over(found.joules_per_byte, 1e9, words, found.most_watts / found.rate)
     settings = [configuration_of(details.judged.frame, row) for row in (today, best)]
     effects = [
         KnobEffect(

@@ -18,7 +18,6 @@ import numpy as np
 
 from iojoule.datasets.links import Interface
 from iojoule.model.evaluate.quantities import NORMAL_90
-from iojoule.model.evaluate.uncertainty import Gradients
 from iojoule.recommender.adaptive.normal import Normal
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import MeasureNext, Runs, Saving
@@ -66,7 +65,8 @@ def measure_next(
     setting = knobs(details.judged.frame)
     taken = {tuple(setting[row]) for row in (today, other)}
     others = [row for row in rivals if tuple(setting[row]) not in taken][:MOST_RIVALS]
-    known = _Known.of(details, [today, other, *others], details.power)
+    rows = [today, other, *others]
+    known = _Known(rows, 1.0 - saving.percent.value / 100.0, _errors(details, rows))
     runs: list[Runs] = []
     after = known
     for place in _best(known):
@@ -96,21 +96,13 @@ class _Known:
 
     Attributes:
         rows: Places among the judged rows.
-        ratio: Energy of the second row over that of the first.
+        ratio: Energy of the second row over that of the first, for equal work.
         errors: Relative errors of the rows.
     """
 
     rows: list[int]
     ratio: float
     errors: Normal
-
-    @classmethod
-    def of(cls, details: Details, rows: list[int], power: Gradients) -> _Known:
-        energy = power.watts[rows[:2]] / details.judged.work.served_bytes[rows[:2]]
-        covariance = details.relative_errors(rows)
-        nothing = np.zeros((1, len(rows)))
-        errors = Normal(np.array(rows, dtype=np.intp), nothing, covariance[None])
-        return cls(rows, float(energy[1] / energy[0]), errors)
 
     def measuring(self, place: int) -> _Known:
         """What would be known after the runs of one row."""
@@ -123,6 +115,12 @@ class _Known:
         (first, both), (_, second) = self.errors.covariances[0, :2, :2].tolist()
         spread = max(first - 2.0 * both + second, 0.0) ** 0.5
         return float(100.0 * NORMAL_90 * self.ratio * spread)
+
+
+def _errors(details: Details, rows: list[int]) -> Normal:
+    """Relative errors of the energies of rows."""
+    nothing = np.zeros((1, len(rows)))
+    return Normal(np.array(rows, dtype=np.intp), nothing, details.relative_errors(rows)[None])
 
 
 def _best(known: _Known) -> list[int]:

@@ -97,7 +97,8 @@ class KnobEffect(Section):
         share_joules_per_useful_gb: Likewise in joules for 10^9 useful bytes.
         alone_percent: What it saves if it is the only one that is changed; None where that
             configuration cannot exist.
-        last_percent: What it adds to all the others; None likewise.
+        last_percent: What it adds to all the others; None likewise. More than 100 where the others
+            alone cost more than today's configuration.
     """
 
     knobs: list[str]
@@ -308,7 +309,8 @@ class Saving(Section):
     rest of that time, for nothing would switch it off.
 
     Attributes:
-        watts: Difference of mean power at the demanded rate, or at today's where none is stated.
+        watts: Difference of mean power at the demanded rate; where none is stated, or one of both
+            cannot serve it, at that of the slower one.
         joules_per_useful_gb: Difference of the energy for 10^9 useful bytes.
         kwh_per_year: For the work of a year (8766 h) at that rate.
         cost_per_year: Of the same work in the factors' currency, overhead and wear included; None

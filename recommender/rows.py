@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED
 from iojoule.model.evaluate.equal_work import most_device_watts
@@ -17,7 +18,7 @@ from iojoule.model.evaluate.uncertainty import (
     Energies,
     Gradients,
     Layout,
-    Sums,
+    Saved,
     all_gradients,
     contrast,
     energies,
@@ -27,7 +28,7 @@ from iojoule.model.evaluate.uncertainty import (
     sums,
 )
 from iojoule.recommender.evaluate import DEMAND, OF_LATENCY, Judged, Question
-from iojoule.recommender.factors import JOULES_A_KWH, YEARLY, Objective
+from iojoule.recommender.factors import JOULES_A_KWH, YEARLY, Objective, Rate
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import (
     Estimate,
@@ -99,11 +100,13 @@ class Details:
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
 
     def relative_errors(self, rows: Sequence[int]) -> Floats:
-        """Covariance of what the energies of some rows err, relative, shape (k, k)."""
-        assert self.power is not None
-        return relative_errors(
-            self.layout, self.power, self.judged.work, rows, self._widening[list(rows)]
-        )
+        """Covariance of what the powers of some rows for equal work err, relative, shape (k, k).
+
+        The first two of them are compared, today's with another one.
+        """
+        found = self.energies(rows[0])
+        assert found is not None
+        return relative_errors(self.layout, found, rows, self._widening[list(rows)])
 
     @property
     def power(self) -> Gradients | None:
@@ -255,12 +258,12 @@ class Details:
             if judged.violations[index, column] > 0
         ]
 
-    def sums(self, weights: Floats, base: int) -> Sums | None:
-        """Weighted sums of the rows' energies; None without power."""
-        found = self.energies(base)
+    def sums(self, weights: Floats, today: int, others: Sequence[int]) -> Saved | None:
+        """Weighted sums of the rows' energies (`uncertainty.sums`); None without power."""
+        found = self.energies(today)
         if found is None:
             return None
-        return sums(self.layout, found, weights, base, self._widening)
+        return sums(self.layout, found, weights, today, others, self._widening)
 
     def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
         """What `other` saves against `today`; None where the scope's power is unknown."""
@@ -269,29 +272,37 @@ class Details:
             return None
         widening = float(self._widening[other])
         every = contrast(self.layout, found, today, [other], widening)
+        rate, most = float(every.rate[0]), float(every.most_watts[0])
         factor = 0.0 if same else 1.0
         codes = self.evidence_codes(self.question.scope.value)[[today, other]]
         word = Evidence(EVIDENCE[int(codes.max())])
         written = _written_per_byte(self.judged)
         spared = factor * float(written[today] - written[other])
+        percent = aim = _one(every.percent, 1.0, word, factor, (-np.inf, 100.0))
+        # whether anything is saved does not depend on its unit
+        ends = (0.0 if percent.low >= 0.0 else -np.inf, 0.0 if percent.high <= 0.0 else most)
         yearly = {
             YEARLY[one]: _one(
-                every.joules_per_byte,
-                year.useful_bytes * rate.per_kwh / JOULES_A_KWH,
+                every.watts,
+                YEAR_SECONDS * costs.per_kwh / JOULES_A_KWH,
                 word,
                 factor,
-                year.useful_bytes * rate.per_written_byte * spared,
+                ends,
+                YEAR_SECONDS * rate * costs.per_written_byte * spared,
             )
-            for one, rate in year.rates.items()
+            for one, costs in year.rates.items()
         }
-        percent = aim = _one(every.percent, 1.0, word, factor)
-        percent = percent.model_copy(update={"high": min(percent.high, 100.0)})
-        if self.question.objective in (Objective.COST, Objective.CO2):
-            aim = yearly[YEARLY[self.question.objective]]
-        likely = 0.0 if same else probability_above_zero(aim)
+        value, sd = every.percent
+        objective = self.question.objective
+        if objective in (Objective.COST, Objective.CO2):
+            aim = yearly[YEARLY[objective]]
+            value, sd = priced(every, year.rates[objective], np.array([spared]))
+        likely = 0.0 if same else probability_above_zero(float(value[0]), float(sd[0]))
         return Saving(
-            watts=_one(every.watts, 1.0, word, factor),
-            joules_per_useful_gb=_one(every.joules_per_byte, 1e9, word, factor),
+            watts=_one(every.watts, 1.0, word, factor, ends),
+            joules_per_useful_gb=_one(
+                every.joules_per_byte, 1e9, word, factor, (ends[0], ends[1] / rate)
+            ),
             **yearly,
             percent=percent,
             percent_of=PERCENT_OF[self.question.scope],
@@ -325,36 +336,55 @@ def _one(
     scale: float,
     evidence: Evidence,
     factor: float,
+    ends: tuple[float, float],
     sure: float = 0.0,
 ) -> Estimate:
-    """A difference with its interval; `sure` is added, and `factor` 0 says that nothing differs."""
+    """A difference with its interval, which lies within `ends`.
+
+    Both are in the unit of what was found. `sure` is added in the scaled one, and `factor` 0 says
+    that nothing differs.
+    """
     value, half = (float(part[0]) * scale * factor for part in found)
     half *= NORMAL_90
-    return Estimate(
-        value=value + sure, low=value - half + sure, high=value + half + sure, evidence=evidence
-    )
+    low, high = max(value - half, ends[0] * scale), min(value + half, ends[1] * scale)
+    return Estimate(value=value + sure, low=low + sure, high=high + sure, evidence=evidence)
 
 
-def over(found: Sums, name: str, scale: float, evidence: Sequence[Evidence]) -> list[Estimate]:
-    """Sums with their intervals."""
-    value, half = getattr(found, name) * scale, NORMAL_90 * getattr(found, f"{name}_sd") * scale
+def over(
+    found: tuple[Floats, Floats], scale: float, evidence: Sequence[Evidence], most: Floats | float
+) -> list[Estimate]:
+    """Sums with their intervals, in which nothing saves more than all there is, `most`.
+
+    The value of a part may exceed it, where another part costs as much.
+    """
+    value, half = found[0] * scale, NORMAL_90 * found[1] * scale
+    high = np.maximum(value, np.minimum(value + half, most * scale))
     return [
-        Estimate(
-            value=value[place],
-            low=value[place] - half[place],
-            high=value[place] + half[place],
-            evidence=word,
-        )
-        for place, word in enumerate(evidence)
+        Estimate(value=one, low=low, high=up, evidence=word)
+        for one, low, up, word in zip(value, value - half, high, evidence, strict=True)
     ]
 
 
-def probability_above_zero(found: Estimate) -> float:
+def priced(found: Saved, costs: Rate, spared: Floats) -> tuple[Floats, Floats]:
+    """Money or CO2 a second that is saved, wear included, and its sd.
+
+    An error of the scale that both configurations share does not change which one takes less.
+
+    Args:
+        found: Energy that is saved.
+        costs: What energy and wear cost.
+        spared: Written bytes that are saved for a useful byte.
+    """
+    per_joule = costs.per_kwh / JOULES_A_KWH
+    value = found.watts[0] * per_joule + found.rate * costs.per_written_byte * spared
+    return value, found.most_watts * found.percent[1] / 100.0 * per_joule
+
+
+def probability_above_zero(value: float, sd: float) -> float:
     """Probability that a normal quantity is above zero."""
-    sd = (found.high - found.low) / (2.0 * NORMAL_90)
     if sd == 0.0:
-        return float(found.value > 0.0)
-    return share_below(found.value / sd)
+        return float(value > 0.0)
+    return share_below(value / sd)
 
 
 def verdict(saved: Estimate, likely: float, *, same: bool, measured: bool) -> Verdict:

@@ -26,7 +26,7 @@ from iojoule.model.evaluate.equal_work import race_or_pace
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.quantities import NORMAL_90, share_below
 from iojoule.model.evaluate.uncertainty import (
-    Contrast,
+    Saved,
     all_gradients,
     contrast,
     energies,
@@ -35,7 +35,7 @@ from iojoule.model.evaluate.uncertainty import (
 )
 from iojoule.recommender import pareto
 from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged, Predicted
-from iojoule.recommender.factors import JOULES_A_KWH, Objective
+from iojoule.recommender.factors import Objective
 from iojoule.recommender.pareto import TIE, simplest_first_of
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import (
@@ -46,7 +46,7 @@ from iojoule.recommender.response import (
     ReasonCode,
     Relaxation,
 )
-from iojoule.recommender.rows import LIKELY, WIDENING, Details, over
+from iojoule.recommender.rows import LIKELY, WIDENING, Details, over, priced
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
 from iojoule.recommender.space import configuration_of, join, knobs
 
@@ -431,22 +431,18 @@ class _Compared:
         return self._pool.take(rows)
 
 
-def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
+def _probability(judge: Judge, judged: Judged, saved: Saved) -> Floats:
     """Probability that each row takes less of the objective than the first one.
 
     0.5 where the objective counts latency and that of one of both may be without bound.
     """
     question = judge.question
-    # an error of the scale that both share does not change which one takes less
     value, sd = saved.percent
     if question.objective in (Objective.COST, Objective.CO2):
         assert question.year is not None
-        value, sd = saved.joules_per_byte
-        rate = question.year.rates[question.objective]
         written = judged.work.host_writes / judged.work.served_bytes
-        value = value * rate.per_kwh / JOULES_A_KWH
-        value = value + rate.per_written_byte * (written[0] - written[1:])
-        sd = sd * rate.per_kwh / JOULES_A_KWH
+        costs = question.year.rates[question.objective]
+        value, sd = priced(saved, costs, written[0] - written[1:])
     elif question.objective is Objective.EDP:
         share, share_sd = (part / 100.0 for part in saved.percent)
         late = judged.work.latencies.band("latency_mean_ns")
@@ -580,12 +576,12 @@ def _saved(
     differ = np.flatnonzero((settings[places] != settings[now]).any(axis=1))
     weights[differ, now] = 1.0  # one configuration errs as itself
     weights[differ, places[differ]] = -1.0
-    found = details.sums(weights, now)
+    found = details.sums(weights, now, others)
     if found is None:
         return [None] * len(places)
     codes = details.evidence_codes(details.question.scope.value)
     words = [Evidence(EVIDENCE[int(code)]) for code in np.maximum(codes[places], codes[now])]
-    return over(found, "percent", 1.0, words)
+    return over(found.percent, 1.0, words, 100.0)
 
 
 def relaxations(steps: Steps) -> list[Relaxation]:

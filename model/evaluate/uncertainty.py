@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import device_power, host_power, linear_law, system_power
@@ -287,11 +288,10 @@ class Energies:
         speed: By the own part of the log speed, times its sd.
         fit: Lack of fit of the power law.
         served: Useful bytes a second.
+        served_common: Gradients of the logarithm of that.
+        served_speed: By the own part of the log speed.
         idle: Idle power that is taken off, W.
-        gross: P / served, idle power included.
-        gross_common: Relative gradients of that; `gross_speed` and `gross_fit` likewise.
-        gross_speed: By the own part of the log speed.
-        gross_fit: Lack of fit.
+        idle_common: Gradients of that, shape (layout.size,).
     """
 
     joules_per_byte: Floats
@@ -299,11 +299,10 @@ class Energies:
     speed: Floats
     fit: Floats
     served: Floats
+    served_common: Floats
+    served_speed: Floats
     idle: float
-    gross: Floats
-    gross_common: Floats
-    gross_speed: Floats
-    gross_fit: Floats
+    idle_common: Floats
 
 
 def energies(layout: Layout, power: Gradients, idle: Gradients, work: Work, today: int) -> Energies:
@@ -319,35 +318,41 @@ def energies(layout: Layout, power: Gradients, idle: Gradients, work: Work, toda
     between = layout.profile.between_drives_relative_sd.value
     served, floor = work.served_bytes, float(idle.watts[today])
     net = (power.watts - floor) / served
-    shared = work.elasticity[:, None] * _shared_log_sd(work, between)
-    common = (power.common - idle.common[today]) / served[:, None]
-    common[:, layout.at["speed"]] -= net[:, None] * shared
-    speed = power.own_speed / served - net * _own_log_sd(work, between) * work.elasticity
+    served_common = np.zeros_like(power.common)
+    served_common[:, layout.at["speed"]] = work.elasticity[:, None] * _shared_log_sd(work, between)
+    served_speed = _own_log_sd(work, between) * work.elasticity
     return Energies(
         net,
-        common,
-        speed,
+        (power.common - idle.common[today]) / served[:, None] - net[:, None] * served_common,
+        power.own_speed / served - net * served_speed,
         power.own_fit / served,
         served,
+        served_common,
+        served_speed,
         floor,
-        power.watts / served,
-        *_relative(layout, power, work),
+        idle.common[today],
     )
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """A configuration against others for equal work; shape (m,) each, values and their sds.
+class Saved:
+    """What is saved for equal work; shape (m,) each, values with their sds.
+
+    Equal work is that of the slower of two configurations: the other one can do it too.
 
     Attributes:
-        joules_per_byte: Energy for a useful byte of the first less that of the others.
-        watts: The same at the rate of the first.
-        percent: The same as a share of what the first draws, idle power included.
+        joules_per_byte: Energy for a useful byte.
+        watts: The same at the rate of the slower one.
+        percent: The same as a share of `most_watts`.
+        rate: That rate, useful bytes a second.
+        most_watts: What today's configuration draws at that rate, idle power included, W.
     """
 
     joules_per_byte: tuple[Floats, Floats]
     watts: tuple[Floats, Floats]
     percent: tuple[Floats, Floats]
+    rate: Floats
+    most_watts: Floats
 
 
 def contrast(
@@ -356,7 +361,7 @@ def contrast(
     today: int,
     others: Sequence[int],
     widening: float = 1.0,
-) -> Contrast:
+) -> Saved:
     """Compare row `today` with others.
 
     Args:
@@ -366,92 +371,97 @@ def contrast(
         others: The others.
         widening: Factor on what the others err by themselves (`recommender.rows.WIDENING`).
     """
-    rows = np.asarray(others, dtype=np.intp)
-    value = energies_of_rows.joules_per_byte[today] - energies_of_rows.joules_per_byte[rows]
-    gross = energies_of_rows.gross[today]
-    share = value / gross
-    common = energies_of_rows.common[today] - energies_of_rows.common[rows]
-    relative = common / gross - share[:, None] * energies_of_rows.gross_common[today]
-
-    def sd(common: Floats, first: tuple[Floats, Floats], scale: float) -> Floats:
-        """From the common parameters, and what the first and the others err by themselves."""
-        spread = np.maximum(layout.variances(common), 0.0)
-        own = (energies_of_rows.speed[rows] ** 2 + energies_of_rows.fit[rows] ** 2) * (
-            widening * scale
-        ) ** 2
-        return np.asarray(np.sqrt(spread + own + first[0] ** 2 + first[1] ** 2))
-
-    ones = np.ones(len(rows))
-    alone = (energies_of_rows.speed[today] * ones, energies_of_rows.fit[today] * ones)
-    # today's energy is also what the percentage is a share of
-    beside = (
-        energies_of_rows.speed[today] / gross - share * energies_of_rows.gross_speed[today],
-        energies_of_rows.fit[today] / gross - share * energies_of_rows.gross_fit[today],
-    )
-    value_sd, share_sd = sd(common, alone, 1.0), sd(relative, beside, 1.0 / gross)
-    # the faster one's time that is left counts as idle on both sides
-    left = np.maximum(
-        1.0 / energies_of_rows.served[rows] - 1.0 / energies_of_rows.served[today], 0.0
-    )
-    scale = 100.0 * gross / (gross + energies_of_rows.idle * left)
-    rate = energies_of_rows.served[today]
-    return Contrast(
-        (value, value_sd), (value * rate, value_sd * rate), (share * scale, share_sd * scale)
-    )
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Weighted sums of the energies of rows, with their standard deviations; shape (m,) each.
-
-    Attributes:
-        joules_per_byte: The sums.
-        joules_per_byte_sd: What they err.
-        percent: As shares of the energy of a row, idle power included, percent.
-        percent_sd: What these err.
-    """
-
-    joules_per_byte: Floats
-    joules_per_byte_sd: Floats
-    percent: Floats
-    percent_sd: Floats
+    rows = np.column_stack([np.full(len(others), today), np.asarray(others, dtype=np.intp)])
+    weights, factors = np.array([[1.0, -1.0]]), np.array([[1.0, widening]])
+    first, second = np.zeros(len(rows), dtype=np.intp), np.ones(len(rows), dtype=np.intp)
+    return _saved(layout, energies_of_rows, rows, weights, (first, second), factors)
 
 
 def sums(
     layout: Layout,
     energies_of_rows: Energies,
     weights: Floats,
-    base: int,
+    today: int,
+    others: Sequence[int],
     widening: Floats | float = 1.0,
-) -> Sums:
+) -> Saved:
     """Sum the rows' energies per useful byte; what rows err in common cancels as it should.
 
     Args:
         layout: The common parameters.
         energies_of_rows: Energies of the rows.
         weights: Shape (m, n); each row adds up to zero.
-        base: The row of whose energy the sums are shares.
+        today: The row of whose power the sums are shares.
+        others: The row that it is compared with, by sum; shape (m,).
         widening: Factor on what each row errs by itself, shape (n,).
     """
-    value = weights @ energies_of_rows.joules_per_byte
-    share = value / energies_of_rows.gross[base]
+    rows = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
+    compared = np.full(len(weights), today), np.asarray(others, dtype=np.intp)
+    return _saved(layout, energies_of_rows, rows, weights, compared, np.asarray(widening))
+
+
+def _saved(
+    layout: Layout,
+    every: Energies,
+    rows: NDArray[np.intp],
+    weights: Floats,
+    compared: tuple[NDArray[np.intp], NDArray[np.intp]],
+    widening: Floats,
+) -> Saved:
+    """Weighted sums of energies for equal work.
+
+    Args:
+        layout: The common parameters.
+        every: Energies of rows.
+        rows: The k rows of each sum, all different; shape (m, k).
+        weights: Of these, broadcast to the same shape.
+        compared: Places among the k of today's row, and of the one it is compared with; (m,).
+        widening: Factors on what the rows err by themselves, broadcast to (m, k).
+    """
+    each, (at_today, at_other) = np.arange(len(rows)), compared
+    today = rows[each, at_today]
+    faster = every.served[today] > every.served[rows[each, at_other]]
+    at_slower = np.where(faster, at_other, at_today)
+    slower = rows[each, at_slower]
+    rate = every.served[slower]
 
     def sd(common: Floats, speed: Floats, fit: Floats) -> Floats:
-        spread = np.maximum(layout.variances(common), 0.0)
+        """From the common parameters, and what each row errs by itself."""
         own = ((speed**2 + fit**2) * np.square(widening)).sum(axis=1)
-        return np.asarray(np.sqrt(spread + own))
+        return np.asarray(np.sqrt(np.maximum(layout.variances(common), 0.0) + own))
 
-    absolute = (
-        weights @ energies_of_rows.common,
-        weights * energies_of_rows.speed,
-        weights * energies_of_rows.fit,
+    value = (weights * every.joules_per_byte[rows]).sum(axis=1)
+    common = (weights[..., None] * every.common[rows]).sum(axis=1)
+    speed, fit = weights * every.speed[rows], weights * every.fit[rows]
+    value_sd = sd(common, speed, fit)
+
+    # the rate errs too, as the speed of the slower one does
+    watts = rate * value
+    common = rate[:, None] * common + watts[:, None] * every.served_common[slower]
+    speed, fit = rate[:, None] * speed, rate[:, None] * fit
+    speed[each, at_slower] += watts * every.served_speed[slower]
+    watts_sd = sd(common, speed, fit)
+
+    # and so does what the percentage is a share of
+    above_idle = rate * every.joules_per_byte[today]
+    most = every.idle + above_idle
+    share = watts / most
+    common -= share[:, None] * (
+        every.idle_common
+        + rate[:, None] * every.common[today]
+        + above_idle[:, None] * every.served_common[slower]
     )
-    relative = [part / energies_of_rows.gross[base] for part in absolute]
-    # the base errs too
-    relative[0] = relative[0] - share[:, None] * energies_of_rows.gross_common[base]
-    relative[1][:, base] -= share * energies_of_rows.gross_speed[base]
-    relative[2][:, base] -= share * energies_of_rows.gross_fit[base]
-    return Sums(value, sd(*absolute), 100.0 * share, 100.0 * sd(*relative))
+    speed[each, at_today] -= share * rate * every.speed[today]
+    speed[each, at_slower] -= share * above_idle * every.served_speed[slower]
+    fit[each, at_today] -= share * rate * every.fit[today]
+    share_sd = sd(common, speed, fit) / most
+    return Saved(
+        (value, value_sd),
+        (watts, watts_sd),
+        (100.0 * share, 100.0 * share_sd),
+        rate,
+        most,
+    )
 
 
 def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Floats, Floats]:
@@ -464,24 +474,30 @@ def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Flo
 
 
 def relative_errors(
-    layout: Layout,
-    power: Gradients,
-    work: Work,
-    rows: Sequence[int],
-    widening: Floats | float = 1.0,
+    layout: Layout, every: Energies, rows: Sequence[int], widening: Floats | float = 1.0
 ) -> Floats:
-    """Covariance of what the energies per useful byte of some rows err, relative, shape (k, k).
+    """Covariance of what the powers of some rows for equal work err, relative, shape (k, k).
 
     Args:
         layout: The common parameters.
-        power: Gradients of the scope's power.
-        work: What all rows do.
-        rows: The k rows.
+        every: Energies of all rows.
+        rows: The k rows; equal work is that of the slower one of the first two.
         widening: Factor on what each of them errs by itself, shape (k,).
     """
-    common, speed, fit = (part[list(rows)] for part in _relative(layout, power, work))
-    own = (speed**2 + fit**2) * np.square(widening)
-    return np.asarray(common @ layout.covariance @ common.T + np.diag(own))
+    indices = np.asarray(rows, dtype=np.intp)
+    at_slower = int(every.served[indices[0]] > every.served[indices[1]])
+    slower = indices[at_slower]
+    rate = every.served[slower]
+    above_idle = rate * every.joules_per_byte[indices]
+    common = every.idle_common + rate * every.common[indices]
+    common = common + above_idle[:, None] * every.served_common[slower]
+    speed = np.diag(rate * every.speed[indices])
+    speed[:, at_slower] += above_idle * every.served_speed[slower]
+    fit = np.diag(rate * every.fit[indices])
+    watts = every.idle + above_idle
+    common, speed, fit = (part / watts[:, None] for part in (common, speed, fit))
+    own = np.hstack([speed * widening, fit * widening])
+    return np.asarray(common @ layout.covariance @ common.T + own @ own.T)
 
 
 def energy_sd(

@@ -95,15 +95,27 @@ def why(answer: Recommendation) -> Attribution:
     return answer.attribution
 
 
-@pytest.mark.parametrize("demand", [None, 1e4, 6e4])
+@pytest.mark.parametrize(
+    ("demand", "current", "sla"),
+    [
+        (None, SHALLOW, {}),
+        (None, {"queue_depth": 32, "jobs": 4}, {"latency_p99_ns_max": 3e5}),  # then it is slower
+        (1e4, SPENDTHRIFT, {}),
+        (6e4, SPENDTHRIFT, {}),
+    ],
+)
 @pytest.mark.parametrize("scope", ["device_cpu", "system"])
 def test_shares_add_up_to_the_saving(
-    recommender: Recommender, ask: Ask, demand: float | None, scope: str
+    recommender: Recommender,
+    ask: Ask,
+    demand: float | None,
+    current: dict[str, Any],
+    sla: dict[str, float],
+    scope: str,
 ) -> None:
     workload = {"demand_operations_per_second": demand}
-    current = SHALLOW if demand is None else SPENDTHRIFT
     answer = explained(
-        recommender, ask(workload, current=current, free=FREE, scope=scope, **ANYTHING)
+        recommender, ask(workload, current=current, free=FREE, scope=scope, sla=sla, **ANYTHING)
     )
     saving, found = answer.saving, why(answer)
     assert saving is not None

@@ -106,11 +106,12 @@ def test_the_expected_width_is_what_drawing_errors_and_measurements_gives(
     watts = watts_of(profile, frame, prediction, work, 1.0)
     layout = Layout(profile)
     power = all_gradients(layout, frame, prediction, work, watts, 1.0)["device_cpu"]
-    covariance = relative_errors(layout, power, work, [0, 1, 2])
+    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device_cpu"]
+    every = energies(layout, power, idle, work, 0)
+    covariance = relative_errors(layout, every, [0, 1, 2])
     ratio = power.watts[1] / power.watts[0]
     weights = ratio * np.array([1.0, -1.0, 0.0])
-    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device_cpu"]
-    found = contrast(layout, energies(layout, power, idle, work, 0), 0, [1])
+    found = contrast(layout, every, 0, [1])
     assert 100 * np.sqrt(weights @ covariance @ weights) == pytest.approx(found.percent[1][0])
     source = np.random.default_rng(3)
     errors = source.multivariate_normal(np.zeros(3), covariance, 20_000)

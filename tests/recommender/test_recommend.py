@@ -270,6 +270,50 @@ def test_kwh_a_year_is_the_saved_power_over_8766_hours(recommender: Recommender,
     assert saving.watts.low <= saving.watts.value <= saving.watts.high
 
 
+@settings(deadline=None, max_examples=40)
+@given(
+    depth=st.sampled_from([1, 4, 16, 64]), jobs=st.sampled_from([1, 2, 8]),
+    bound=st.floats(1e5, 1e8), demand=st.sampled_from([None, None, 1e3, 5e4]),
+    operation=st.sampled_from(["read", "write"]), unbounded=st.booleans(),
+    scope=st.sampled_from(["device", "device_cpu", "system"]),
+)  # fmt: skip
+def test_every_unit_of_a_saving_says_the_same(
+    recommender: Recommender, ask: Ask, depth: int, jobs: int, bound: float,
+    demand: float | None, operation: str, unbounded: bool, scope: str,
+) -> None:  # fmt: skip
+    answer = recommender.recommend(
+        ask(
+            {"operation": operation, "demand_operations_per_second": demand},
+            current={"queue_depth": depth, "jobs": jobs}, free=SMALL, scope=scope,
+            sla={"latency_p99_ns_max": bound},
+            concurrency_max="unbounded" if unbounded else None,
+        )
+    )  # fmt: skip
+    passed = answer.not_taken.saving if answer.not_taken is not None else None
+    saving = passed or answer.saving
+    if saving is None or answer.action not in {"change", "no change"}:
+        return
+    assert answer.current is not None
+    today = getattr(answer.current, f"{scope}_power_watts").value
+    units = (saving.watts, saving.joules_per_useful_gb, saving.kwh_per_year, saving.percent)
+    for one in units:
+        assert one.low <= one.value <= one.high
+        assert (one.value > 0.0) == (saving.percent.value > 0.0)
+        assert one.low < 0.0 or saving.percent.low >= 0.0
+        assert one.low >= 0.0 or saving.percent.low < 0.0
+        assert one.high > 0.0 or saving.percent.high <= 0.0
+        assert one.high <= 0.0 or saving.percent.high > 0.0
+    assert saving.watts.high <= today * (1 + 1e-9)
+    assert saving.percent.high <= 100.0
+    assert saving.kwh_per_year.value == pytest.approx(8.766 * saving.watts.value)
+    if saving.percent.low > 0.0:
+        assert saving.probability >= 0.95
+    if answer.attribution is not None:
+        for knob in answer.attribution.knobs:
+            for one in (knob.share_percent, knob.alone_percent, knob.last_percent):
+                assert one is None or one.high <= max(100.0, one.value)
+
+
 def test_nobody_invents_clients(recommender: Recommender, ask: Ask) -> None:
     """Requests in flight stay at most today's unless more are stated; merging invents none."""
     merging = {"useful_request_bytes": 4096, "request_bytes_coalescible": 65536}
