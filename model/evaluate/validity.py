@@ -37,6 +37,10 @@ DIFFERENT_OVER_UNKNOWN = 3.0
 Most hosts of which nothing is known have the condition that was measured; of those that state
 another one, none has."""
 
+USUAL_CELSIUS = (20.0, 70.0)
+"""Assumption: temperatures between which drives are measured where a profile does not state them,
+from a room's to the upper end of the commercial range, above which drives throttle."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -344,12 +348,14 @@ def _temperature(valid: tuple[float, float] | None, conditions: Conditions) -> t
     stated = _temperatures(conditions)
     if not stated:
         return "temperature_celsius_mean", "unknown", "the temperature is not stated"
+    low, high = valid or USUAL_CELSIUS
+    for field, degrees in stated:
+        if not low <= degrees <= high:
+            measured = "was measured" if valid else "does not state its temperatures, taken to be"
+            measured = f"the profile {measured} from {low:g} to {high:g} °C"
+            return field, "different", f"the drive is at {degrees:g} °C, {measured}"
     if valid is None:
         return stated[0][0], "unknown", "the profile does not state its temperatures"
-    for field, degrees in stated:
-        if not valid[0] <= degrees <= valid[1]:
-            measured = f"the profile was measured from {valid[0]:g} to {valid[1]:g} °C"
-            return field, "different", f"the drive is at {degrees:g} °C, {measured}"
     return stated[0][0], "same", "the temperature is one that was measured"
 
 

@@ -184,6 +184,19 @@ def test_conditions_that_differ_widen_more_than_unknown_ones_and_are_extrapolate
     assert same.evidence_words() == ["measured"]
 
 
+@pytest.mark.parametrize("degrees", [5.0, 85.0])
+def test_an_extreme_temperature_differs_where_the_profile_states_none(
+    profile: DeviceProfile, degrees: float
+) -> None:
+    unstated = profile.valid_for.model_copy(update={"temperature_celsius": None})
+    profile = profile.model_copy(update={"valid_for": unstated})
+    usual = under(profile, Conditions(**SAME))
+    extreme = under(profile, Conditions(**SAME | {"temperature_celsius_mean": degrees}))
+    assert usual.other_conditions == []
+    assert extreme.other_conditions == ["temperature_celsius_mean"]
+    assert extreme.between_drives_relative_sd.value > usual.between_drives_relative_sd.value
+
+
 def test_a_faster_link_than_the_measured_one_may_pass_more(profile: DeviceProfile) -> None:
     """Measured at PCIe 3.0 x4; the drive itself has PCIe 4.0."""
     old = profile.valid_for.model_copy(update={"pcie_generation": [3]})
