@@ -359,9 +359,9 @@ class DriveModel:
         frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
         if len(rows) > MOST_MODES:
-            first = rows[cheapest(costs[rows])]
+            first = rows[cheapest(costs[rows])[:MOST_MODES]]
             others = np.setdiff1d(rows, first)
-            spread = pareto.thin(costs[others], max(MOST_MODES - len(first), 0))
+            spread = pareto.thin(costs[others], MOST_MODES - len(first))
             rows = np.concatenate([first, others[spread]])
         return self._described(
             judge.judge(frames.take(rows)), judge, part, peak_over_mean, drives_per_host
