@@ -88,7 +88,7 @@ def output_file(path: Path) -> Iterator[None]:
         raise InputError(
             f"{path}: cannot be written ({error.strerror or error}); check the folder, its "
             "permissions and the free space"
-        ) from None
+        ) from error
 
 
 def sync_folder(folder: Path) -> None:

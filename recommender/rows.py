@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED
-from iojoule.model.evaluate.equal_work import most_device_watts
+from iojoule.model.evaluate.equal_work import within_cap
 from iojoule.model.evaluate.quantities import NORMAL_90, share_below
 from iojoule.model.evaluate.uncertainty import (
     Energies,
@@ -160,8 +160,8 @@ class Details:
         low, high = np.maximum(power.watts - half, 0.0), power.watts + half
         low, high = self._at_full_speed(scope, power.watts, low, high)
         if scope == "device":
-            most = most_device_watts(self.layout.profile, self.judged.frame, self.judged.work)
-            high = high if most is None else np.minimum(high, np.maximum(most, power.watts))
+            judged = self.judged
+            high = within_cap(self.layout.profile, judged.frame, judged.work, power.watts, high)
         return power.watts, low, high, self.evidence_codes(scope)
 
     def _at_full_speed(

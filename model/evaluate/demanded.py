@@ -34,9 +34,9 @@ from iojoule.model.evaluate.equal_work import (
     device_watts,
     dram_watts,
     host_load,
-    most_device_watts,
     wall_watts,
     watts_of,
+    within_cap,
     work_of,
 )
 from iojoule.model.evaluate.frame import Frame
@@ -134,9 +134,9 @@ def _at(
         if scope in powers and name in bands:
             power = powers[scope]
             band = linear_band(power.watts, power.sd(layout), bands[name].evidence)
-            most = most_device_watts(layout.profile, frame, work) if scope == "device" else None
-            if most is not None:
-                band = replace(band, high=np.minimum(band.high, np.maximum(most, band.value)))
+            if scope == "device":
+                most = within_cap(layout.profile, frame, work, band.value, band.high)
+                band = replace(band, high=most)
             bands[name] = band
     _host(layout, frame, prediction, work, bands)
     for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted

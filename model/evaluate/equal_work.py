@@ -481,16 +481,19 @@ def charged_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | 
     return np.asarray(joules * work.background)
 
 
-def most_device_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | None:
-    """The most that a drive may draw on average: its state's cap, and what is charged beside.
+def within_cap(
+    profile: DeviceProfile, frame: Frame, work: Work, watts: Floats, high: Floats
+) -> Floats:
+    """The upper end of a drive's mean power, at most its state's cap and what is charged beside.
 
     A power state's maximum holds while the drive serves (NVMe Base specification, Identify
     Controller, power state descriptor); background work is done after it, with watts of its own.
     """
     if profile.device_power is None:
-        return None
+        return high
     cap = np.array(profile.device_power.cap_watts)[frame.power_state]
-    return np.asarray(cap + charged_watts(profile, frame, work))
+    most = cap + charged_watts(profile, frame, work)
+    return np.minimum(high, np.maximum(most, watts))
 
 
 def host_load(

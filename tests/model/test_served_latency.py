@@ -51,7 +51,7 @@ def test_every_interval_around_capacity_holds_its_value(load: float, process: st
         assert np.isinf(value) == (load >= 1.0)
 
 
-def in_bursts(requests: float, depth: int, gap: float = 0.01) -> Prediction:
+def in_bursts(requests: float, depth: int, gap: float = 0.1) -> Prediction:
     """Bursts of so many requests, so many seconds apart."""
     columns = {
         "operation": ["read"],
