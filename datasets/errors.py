@@ -82,6 +82,13 @@ class InfeasibleError(IojouleError):
     title = "Infeasible"
 
 
+class SolverError(IojouleError):
+    """A fleet plan's solver ended without an answer although there is one, or with a wrong one."""
+
+    exit_code = 31
+    title = "Optimisation failed"
+
+
 class DataQualityError(InputError):
     """Measurements contradict themselves (Little's law, reported errors, partial files)."""
 

@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.errors import SolverError
 
 Floats = NDArray[np.float64]
 
@@ -31,13 +31,6 @@ TOLERANCE = 1e-5
 (absolute, on a scaled problem)."""
 
 _QUIET = threading.Lock()
-
-
-class SolverError(IojouleError):
-    """HiGHS ended without an answer although there is one, or with a wrong one."""
-
-    exit_code = 31
-    title = "Optimisation failed"
 
 
 @dataclass(frozen=True)
