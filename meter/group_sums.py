@@ -156,7 +156,7 @@ class Sums:
     def __init__(self, quality: str, named_max: int) -> None:
         self.quality = quality
         self._named_left = named_max
-        self._names: dict[str, str] = {}
+        self._names: Mapping[str, str] = {}
         self._rows: dict[tuple[str, Hashable], int] = {}
         self._told: dict[tuple[str, Hashable], int] | None = None  # None: they have changed
         self._free: list[int] = []
@@ -169,7 +169,8 @@ class Sums:
 
         A drive that comes back goes on with its sums, one that took its name has its own.
         """
-        self._names, self._told = dict(names), None
+        if names != self._names:
+            self._names, self._told = names, None
 
     def row(self, key: tuple[str, Hashable]) -> int:
         """Number of a drive and a group, which it keeps until the group ends."""

@@ -151,7 +151,6 @@ class ProcessMeter:
         self._proc = proc
         self._splitter = ProcessSplitter(proc)
         self._sums = Sums(QUALITY, named_max)
-        self._drives: tuple[MeteredDrive, ...] = ()
         self._running: set[str] = set()
 
     def close(self) -> None:
@@ -159,7 +158,7 @@ class ProcessMeter:
 
     def begin(self, drives: Sequence[MeteredDrive]) -> None:
         """Look at the processes for the first time."""
-        self._follow(drives)
+        self._sums.follow({drive.key: drive.name for drive in drives})
         nothing = np.zeros(len(Part))
         self._splitter.step(
             self._pids(), seconds=1.0, joules=nothing, read_bytes=0.0, write_bytes=0.0
@@ -167,7 +166,7 @@ class ProcessMeter:
 
     def step(self, intervals: Intervals, readings: Readings, cpu: Mapping[str, float]) -> None:
         """As `GroupMeter.step`."""
-        self._follow(readings.drive)
+        self._sums.follow({drive.key: drive.name for drive in readings.drive})
         self._sums.begin_interval()
         metered = drive_intervals(intervals, readings, cpu)
         whole = metered.joules.sum(axis=0)
@@ -206,12 +205,6 @@ class ProcessMeter:
     def readings(self) -> GroupReadings:
         """All sums, by drive and process."""
         return self._sums.readings()
-
-    def _follow(self, drives: Sequence[MeteredDrive]) -> None:
-        present = tuple(drives)
-        if present != self._drives:
-            self._drives = present
-            self._sums.follow({drive.key: drive.name for drive in present})
 
     def _pids(self) -> list[int]:
         return [int(path.name) for path in self._proc.iterdir() if path.name.isdigit()]

@@ -71,10 +71,11 @@ def _discard_rest(stream: TextIO) -> None:
 
 def _output_error(error: OSError) -> Exception:
     from iojoule.api.state.errors import StorageFullError
+    from iojoule.api.state.files import FULL
 
     if isinstance(error, BrokenPipeError):
         return OutputClosedError()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in (*FULL, errno.EFBIG):
         return StorageFullError(
             "standard output: its disk has no room left, so the answer is incomplete; make room "
             "and run the command again"

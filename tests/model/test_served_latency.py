@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.api.application.predictors import Predictors
-from iojoule.datasets.profile import Parameter, load_shipped_profile
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.profile import load_shipped_profile
 from iojoule.model.evaluate.latency import QUANTITIES, _joined
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
+from tests.model.test_write_buffer import buffered
 
 logs = st.floats(0.0, 3.0)
 
@@ -93,17 +93,7 @@ def test_larger_bursts_answer_later_up_to_a_full_queue(
 @pytest.mark.parametrize("buffer_bytes", [None, 4e6])
 @pytest.mark.parametrize("load", [0.3, 0.9])
 def test_one_write_in_a_million_changes_no_latency(buffer_bytes: float | None, load: float) -> None:
-    profile = load_shipped_profile("samsung-980-pro-1tb")
-    if buffer_bytes is not None:
-        buffer = Parameter(
-            name="write_buffer_bytes",
-            value=buffer_bytes,
-            sd=0.1,
-            unit="bytes",
-            evidence=Evidence.ASSUMED,
-            source="this test",
-        )
-        profile = profile.model_copy(update={"write_buffer_bytes": buffer})
+    profile = buffered(load_shipped_profile("samsung-980-pro-1tb"), buffer_bytes)
     columns = {
         "operation": ["read", "mixed"],
         "read_fraction": [None, 1.0 - 1e-6],
