@@ -23,9 +23,11 @@ bool Flash::idle_for_read(std::uint32_t die_index) {
   return gc_preemptible_ || collector_.jobs_active() == 0;
 }
 
-// What follows a read of another kind happens when its data are there, and needs the event.
+// What follows a read of another kind happens when its data are there, and needs the event. That of
+// pages to be moved alone will do where nothing can begin before it.
 bool Flash::can_commit(const Die& die, std::uint32_t chain) const {
   if (ahead_.empty() || die.outs > 0) return false;
+  if (reads_[chain].kind == ReadKind::moved) return !nand_.cache_register;
   for (std::uint32_t i = chain; i != none; i = reads_[i].next) {
     if (reads_[i].kind != ReadKind::user) return false;
   }
@@ -66,17 +68,22 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
     if (first) ahead.data_begin_ps = std::max(move_ps, out_ps - length_ps);
     first = false;
     count_move(die_index, read, out_ps);
-    if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
-    client_.page_read(read, to_ns(out_ps));  // no read begins in here
     const std::uint32_t next = read.next;
-    read.next = free_read_;
-    free_read_ = i;
+    if (read.kind == ReadKind::moved) {
+      ++die.outs;
+      context_.schedule(to_ns(out_ps), EventKind::page_out, i);
+    } else {
+      if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
+      client_.page_read(read, to_ns(out_ps));  // no read begins in here
+      read.next = free_read_;
+      free_read_ = i;
+    }
     i = next;
   }
   die.array = Array::idle;
   ahead.registers_free_ns = to_ns(out_ps);
   if (!nand_.cache_register) ahead.array_free_ns = ahead.registers_free_ns;
-  die.busy_ns += ahead.registers_free_ns - now_ns;
+  if (die.outs == 0) die.busy_ns += ahead.registers_free_ns - now_ns;
 }
 
 // Whether the die has something to begin after its reads. What comes later marks it and asks again.
@@ -95,7 +102,7 @@ bool Flash::wants_more(std::uint32_t die_index) {
 
 void Flash::wake_after_reads(std::uint32_t die_index) {
   DieAhead& ahead = ahead_[die_index];
-  if (ahead.wakes) return;
+  if (ahead.wakes || dies_[die_index].outs > 0) return;  // the last page that leaves marks the die
   ahead.wakes = true;
   context_.schedule(ahead.array_free_ns > context_.now_ns() ? ahead.array_free_ns
                                                             : ahead.registers_free_ns,

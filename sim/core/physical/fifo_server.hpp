@@ -21,8 +21,7 @@ class FifoServer {
   // When the job is done, in ps. Jobs are asked for when they are ready.
   std::uint64_t serve(std::uint64_t ready_ps, std::uint64_t duration_ps) {
     busy_ps_ += duration_ps;
-    if (gaps_.empty()) [[likely]] return free_ps_ = std::max(ready_ps, free_ps_) + duration_ps;
-    return fill(ready_ps, duration_ps);
+    return take(ready_ps, duration_ps);
   }
 
   // The same for a job that is asked for at now_ps and ready later: the time before it stays free for
@@ -31,7 +30,7 @@ class FifoServer {
   std::uint64_t reserve(std::uint64_t now_ps, std::uint64_t ready_ps, std::uint64_t duration_ps) {
     busy_ps_ += duration_ps;
     forget_gaps(now_ps);
-    if (ready_ps < free_ps_) return fill(ready_ps, duration_ps);
+    if (ready_ps < free_ps_) return take(ready_ps, duration_ps);
     const std::uint64_t from_ps = std::max(free_ps_, now_ps);
     if (ready_ps > from_ps) gaps_.emplace_back(from_ps, ready_ps);
     return free_ps_ = ready_ps + duration_ps;
@@ -53,6 +52,13 @@ class FifoServer {
     std::size_t past = 0;
     while (gaps_[past].end_ps <= now_ps) ++past;
     if (past > 0) gaps_.erase(gaps_.begin(), gaps_.begin() + static_cast<std::ptrdiff_t>(past));
+  }
+
+  std::uint64_t take(std::uint64_t ready_ps, std::uint64_t duration_ps) {
+    if (gaps_.empty() || gaps_.back().end_ps <= ready_ps) [[likely]] {
+      return free_ps_ = std::max(ready_ps, free_ps_) + duration_ps;
+    }
+    return fill(ready_ps, duration_ps);
   }
 
   // Takes free time from ready_ps on, in as many pieces as it takes.

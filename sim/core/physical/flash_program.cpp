@@ -158,7 +158,7 @@ void Flash::begin_moved_programs(std::uint32_t die_index, std::uint32_t lead) {
   const std::uint32_t lead_page = context_.blocks.peek(lead, Stream::moved);
   for (std::uint32_t i = 0; i < planes; ++i) {
     const std::uint32_t p = first + (lead - first + i) % planes;
-    if (!collector_.active(p) || collector_.next(p) != Step::program) continue;
+    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::program)) continue;
     if (i > 0 && !round_robin_ && !joins(context_.blocks.peek(p, Stream::moved), lead_page)) continue;
     PlaneProgram& program = programs_[p];
     program.count = static_cast<std::uint8_t>(collector_.begin_program(p, moves_.data()));
@@ -330,7 +330,7 @@ void Flash::begin_erases(std::uint32_t die_index, std::uint32_t lead) {
   double joules = 0;
   for (std::uint32_t i = 0; i < layout.planes_per_die; ++i) {
     const std::uint32_t p = first + (lead - first + i) % layout.planes_per_die;
-    if (!collector_.active(p) || collector_.next(p) != Step::erase) continue;
+    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::erase)) continue;
     const bool slc = context_.blocks.is_slc(collector_.victim(p));
     longest_ns = std::max(longest_ns, slc ? context_.options.slc.block_erase_ns
                                           : context_.device.block_erase_ns);
