@@ -126,15 +126,24 @@ FAMILIAR_NAMES = {
     "rate_iops": "demand_operations_per_second",
     "thinktime": "think_time_ns",
     "ps": "power_state",
+    "p99": "latency_p99_ns_max",
+    "p999": "latency_p999_ns_max",
 }
 """What fio and its users call a field -> the field."""
 
 
 def close_names(name: str, known: Iterable[str]) -> str:
-    """A half-sentence that names what `name` was probably meant to be, or nothing."""
-    names = list(known)
-    familiar = FAMILIAR_NAMES.get(name.lower())
-    close = (
-        [familiar] if familiar in names else difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    )
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    """A half-sentence that names what `name` was probably meant to be, or nothing.
+
+    Known names may be paths, as `current.jobs`: their last part counts.
+    """
+    paths: dict[str, list[str]] = {}
+    for path in known:
+        paths.setdefault(path.rpartition(".")[2], []).append(path)
+        if "." in name:
+            paths.setdefault(path, []).append(path)
+    familiar = FAMILIAR_NAMES.get(name.lower(), name)
+    close = [familiar] if familiar in paths else difflib.get_close_matches(name, paths)
+    meant = list(dict.fromkeys(path for each in close for path in paths[each]))
+    meant.sort(key=lambda path: path.count("."))
+    return f"; did you mean {' or '.join(meant[:3])}?" if meant else ""

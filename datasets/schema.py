@@ -9,8 +9,9 @@ names, so every name is unique across the kinds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -388,15 +389,33 @@ def from_row(row: dict[str, Any], *, where: str = "row") -> Measurement:
         raise validation_error(error, where) from None
 
 
-def validation_error(error: ValidationError, where: str) -> InputError:
-    """Turn pydantic's first complaint into one line that names place, field and value."""
-    first = error.errors(include_url=False)[0]
+def _paths(model: type[BaseModel]) -> Iterator[str]:
+    """The dotted paths of a model's fields and of those of the models in it."""
+    for name, field in model.model_fields.items():
+        yield name
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from (f"{name}.{path}" for path in _paths(kind))
+
+
+def validation_error(
+    error: ValidationError, where: str, model: type[BaseModel] | None = None
+) -> InputError:
+    """Turn pydantic's first complaint into one line that names place, field and value.
+
+    Args:
+        model: What was validated: where an unknown field may belong. Default: a measurement.
+    """
+    faults = error.errors(include_url=False)
+    first = faults[0]
+    if first["type"] == "missing":  # maybe because its name is misspelt
+        first = next((each for each in faults if each["type"] == "extra_forbidden"), first)
     # a choice between kinds of values adds the kind to the place, as "literal['unbounded']"
     parts = [str(part) for part in first["loc"] if part not in SECTIONS]
     path = ".".join(part for part in parts if "[" not in part)
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        known = (field for section in SECTIONS.values() for field in section.model_fields)
+        known = COLUMNS if model is None else _paths(model)
         hint = close_names(parts[-1], known) or "; leave it out"
         return InputError(f"{where}: {path}: unknown field{hint}", field=path)
     if not path and ": " in message:  # raised by a validator that names its field itself

@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
 from iojoule.model.evaluate.frame import COMPLETIONS, SCHEDULERS, Frame
+from iojoule.recommender.response import TIE
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-
-TIE = 0.01
-"""Objective values within 1 % are one: no profile tells them apart."""
 
 
 def simplest_first(frame: Frame) -> Rows:

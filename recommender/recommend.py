@@ -38,6 +38,7 @@ from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.request import DEMANDS, WorkloadProfile
 from iojoule.recommender.response import (
+    TIE,
     Attribution,
     Counts,
     DurabilityAnswer,
@@ -145,7 +146,7 @@ class Recommender:
         searches = [
             self._search(step, candidates) for step in durability.ladder(self.profile, workload)
         ]
-        worth = max(pareto.TIE, workload.least_saving_percent / 100.0)
+        worth = max(TIE, workload.least_saving_percent / 100.0)
         place = durability.least_weak([_least(search) for search in searches], AS_GOOD, worth)
         request = _Request(workload, candidates, rows, least_probability)
         selection = self._select(request, searches[0], searches[place])

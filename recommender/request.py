@@ -341,7 +341,7 @@ def parse_workload(data: Any, where: str = "workload profile") -> WorkloadProfil
     try:
         return WorkloadProfile.model_validate(data)
     except ValidationError as error:
-        raise validation_error(error, where) from None
+        raise validation_error(error, where, WorkloadProfile) from None
 
 
 _JSON_SECTION = re.compile(r'"workload"\s*:\s*\{')
@@ -392,7 +392,7 @@ def parse_workload_text(text: str, where: str, *, as_json: bool) -> WorkloadProf
         try:
             return WorkloadProfile.model_validate_json(text)
         except ValidationError as error:
-            raise validation_error(error, where) from None
+            raise validation_error(error, where, WorkloadProfile) from None
     try:
         data = toml_of(text)
     except tomllib.TOMLDecodeError as error:

@@ -244,6 +244,9 @@ Action = Literal["change", "no change", "ranking", "none"]
 today, so the first row is the one of the lowest expected objective; `none`: nothing is recommended,
 for the reason in `reason_code`."""
 
+TIE = 0.01
+"""Objective values within 1 % are one: no profile tells them apart."""
+
 ReasonCode = Literal["not_shown_to_hold", "demand_exceeds_capacity", "infeasible"]
 """Why nothing is recommended. `not_shown_to_hold`: some bound depends on something that nobody
 knows, or holds only in expectation; `demand_exceeds_capacity`: no candidate can serve the demand,

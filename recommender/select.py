@@ -36,9 +36,10 @@ from iojoule.model.evaluate.uncertainty import (
 from iojoule.recommender import pareto
 from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged, Predicted
 from iojoule.recommender.factors import Objective
-from iojoule.recommender.pareto import TIE, simplest_first_of
+from iojoule.recommender.pareto import simplest_first_of
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import (
+    TIE,
     Action,
     BoundSlack,
     BoundStep,

@@ -92,7 +92,7 @@ def read_servers(path: Path) -> Servers:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a complete TOML file: {error}") from None
     except ValidationError as error:
-        raise validation_error(error, str(path)) from None
+        raise validation_error(error, str(path), Servers) from None
 
 
 def answer(plans: Sequence[Plan], running: Plan | None = None) -> FleetAnswer:

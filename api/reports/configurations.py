@@ -158,13 +158,24 @@ def shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
 
 
 def ranked(found: Recommendation) -> list[Row]:
-    """The front by rank, with the recommended row in its place."""
+    """The front by rank, with the recommended row in its place: of a mere ranking the first."""
     best = found.recommended
     if best is None:
         return list(found.pareto)
+    if found.action == "ranking":
+        return [best, *(row for row in found.pareto if not same_setting(row, best))]
     if any(same_setting(row, best) for row in found.pareto):
         return [best if same_setting(row, best) else row for row in found.pareto]
     return sorted([best, *found.pareto], key=lambda row: rank_value(found, row))
+
+
+def is_tied(found: Recommendation) -> bool:
+    """Whether a row of the front takes less than the recommended one, too little to matter."""
+    best = found.recommended
+    if best is None:
+        return False
+    here = rank_value(found, best)
+    return any(rank_value(found, row) < here for row in found.pareto)
 
 
 def rank_value(found: Recommendation, row: Row) -> float:

@@ -9,6 +9,7 @@ from iojoule.api.reports.configurations import (
     KNOBS,
     OF_HOST,
     first_word,
+    is_tied,
     knob,
     plain_name,
     setting,
@@ -21,6 +22,7 @@ from iojoule.datasets.schema import Configuration, Section
 from iojoule.datasets.vocabulary import Completion, Engine
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import (
+    TIE,
     Estimate,
     Recommendation,
     Relaxation,
@@ -150,9 +152,9 @@ def summarise(found: Recommendation, interface: Interface | None = None) -> Summ
         return _no_change(found, best)
     safe, safety = _safety(found, best)
     if found.action == "ranking":
-        sentence = (
-            f"{first_word(found).capitalize()} {target(found)}: {setting(best.configuration)}."
-        )
+        lowest = f"{first_word(found).capitalize()} {target(found)}"
+        within = f", within {100.0 * TIE:.3g} %" if is_tied(found) else ""
+        sentence = f"{lowest}{within}: {setting(best.configuration)}."
         command = f"{command_for(found.device)} --set current.queue_depth=N --set current.jobs=N"
         step = NextStep(
             sentence="state what runs today, to see what a change saves", command=command

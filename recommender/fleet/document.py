@@ -287,7 +287,7 @@ def parse_fleet(text: str, where: str, *, folder: Path | None = None) -> Fleet:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not a complete TOML file: {error}") from None
     except ValidationError as error:
-        raise validation_error(error, where) from None
+        raise validation_error(error, where, Fleet) from None
 
 
 def _read(data: dict[str, Any], where: str, folder: Path | None) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from iojoule.recommender.evaluate import Judge, Judged, Question
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.request import Scope, WorkloadProfile
+from iojoule.recommender.response import TIE
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
 
@@ -51,7 +52,7 @@ MOST_MODES = 16
 """Modes of a drive for a class that a plan may choose among; of a longer Pareto set those are kept
 that are cheapest somewhere (`cheapest`), and others spread evenly up to this number."""
 
-AS_CHEAP = pareto.TIE / 2
+AS_CHEAP = TIE / 2
 """Modes whose watts differ by no more count as equally cheap."""
 
 LOADS = 512

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,25 @@ def test_of_two_units_of_a_demand_the_last_one_counts() -> None:
     assert by_bytes.workload.demand_operations_per_second is None
     again = with_fields(by_bytes, {"workload.demand_operations_per_second": 10.0}, "--set")
     assert again.workload.demand_bytes_per_second is None
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        (("queue_depth",), "current.queue_depth"),
+        (("iodepth",), "current.queue_depth"),
+        (("demand_bytes_per_second",), "workload.demand_bytes_per_second"),
+        (("workload", "bs"), "current.request_bytes"),
+        (("sla", "p99"), "sla.latency_p99_ns_max"),
+        (("current", "numjob"), "current.jobs"),
+    ],
+)
+def test_a_field_in_the_wrong_table_is_answered_with_its_place(
+    path: tuple[str, ...], meant: str
+) -> None:
+    asked: dict[str, Any] = {"workload": {"operation": "read"}, "current": {}, "sla": {}}
+    *tables, name = path
+    (asked[tables[0]] if tables else asked)[name] = 1
+    with pytest.raises(InputError) as refused:
+        parse_workload(asked)
+    assert meant in re.split(r"[ ?]", refused.value.message)

@@ -1,14 +1,16 @@
 """The summary of a recommendation: one form for every verdict, and the command that follows."""
 
 import shlex
+from pathlib import Path
 
 import pytest
 
 from iojoule.api.application.recommend import RecommendationAnswer, answer, workload_with
+from iojoule.api.reports.configurations import is_tied, rank_value, ranked, same_setting
 from iojoule.api.reports.summary import command_for, rounded, summarise, with_command
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.response import DurabilityAnswer, PowerCut
+from iojoule.recommender.response import TIE, DurabilityAnswer, PowerCut
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,22 @@ def test_without_a_configuration_of_today_no_saving_is_stated(ask) -> None:
     found = ask("kv-reads.toml", current={}, free={"queue_depth": "all"})
     assert found.summary.verdict == "ranking"
     assert found.summary.saving is None
+
+
+def test_a_ranking_begins_with_the_row_that_it_names(ask, recommender) -> None:
+    """Also where another takes less by so little that they are equal."""
+    tied = answer(recommender, workload_with(Path("ycsb-b"), {}))
+    plain = ask("kv-reads.toml", current={}, free={"queue_depth": "all"})
+    assert tied.action == plain.action == "ranking"
+    assert is_tied(tied)
+    assert not is_tied(plain)
+    for found in (tied, plain):
+        first, *rest = ranked(found)
+        assert first is found.recommended
+        values = [rank_value(found, row) for row in rest]
+        assert values == sorted(values)
+        assert rank_value(found, first) <= (1.0 + TIE) * min(values)
+        assert len(rest) == len(found.pareto) - any(same_setting(first, r) for r in found.pareto)
 
 
 def test_a_weaker_durability_is_not_called_safe(ask) -> None:
