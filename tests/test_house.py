@@ -64,14 +64,6 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported_names(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module
-
-
 def test_every_folder_is_linked_and_every_link_arrives() -> None:
     links = {path.name: path for path in LINKS.iterdir() if path.is_symlink()}
     assert set(PRESENT) <= set(links), "ln -s ../../FOLDER src/iojoule/FOLDER"
@@ -90,17 +82,6 @@ def test_the_layers_contract_sees_every_module() -> None:
     # A checker that does not follow the links reports a clean house whatever is in it.
     seen = grimp.build_graph("iojoule", cache_dir=None).modules
     assert {name for name, _ in modules()} <= seen
-
-
-def test_nothing_imports_a_folder_by_its_bare_name() -> None:
-    offenders = [
-        f"{path.relative_to(ROOT)}: import {name}"
-        for path in tracked_files()
-        if path.suffix == ".py"
-        for name in imported_names(parsed(path))
-        if name.split(".")[0] in FOLDERS
-    ]
-    assert not offenders, "import iojoule.<folder> instead"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
