@@ -164,8 +164,7 @@ class OperatingPoint:
             sds = np.array([state.core_watts.sd for state in states])
             deepest = _limit(self, len(states))
             idle = np.maximum(cores - load.serving_cores, 0.0)
-            waiting = np.maximum(load.serving_cores - load.busy_cores, 0.0)
-            longer = waiting[:, np.newaxis] * _held_back(states, load.gap_ns, deepest)
+            longer = _held_back(states, load, deepest)
             value += idle * watts[deepest] + longer @ watts
             moved = np.where(deepest < len(states) - 1, idle, 0.0)
             variance += (moved * sds[deepest]) ** 2 + longer**2 @ sds**2
@@ -342,16 +341,20 @@ def in_gaps_beyond(ratio: Floats) -> tuple[Floats, Floats]:
     return total, scaled * term
 
 
-def _held_back(states: list[IdleState], gap_ns: Floats, deepest: Codes) -> Floats:
-    """How much longer idle cores are in each state because of a limit, shape (n, states).
+def _held_back(states: list[IdleState], load: Load, deepest: Codes) -> Floats:
+    """Cores' worth of time more in each idle state because of a limit, shape (n, states).
 
-    Of their idle time; less in the states that the limit forbids. A core is in the deepest state
-    that pays for its gap, and the gaps of a load differ.
+    Less in the states that the limit forbids. How long serving cores are in the deepest one says
+    the law of CPU power, which counts them as asleep; the rest of their idle time is in the deepest
+    that pays for a gap, and the gaps of a load differ.
     """
+    waiting = np.maximum(load.serving_cores - load.busy_cores, 0.0)
+    asleep = np.clip(load.serving_cores - load.awake_cores, 0.0, waiting)
     residency = np.array([state.residency_ns.value for state in states])
-    beyond, _ = in_gaps_beyond(residency / np.maximum(gap_ns, 1e-9)[:, np.newaxis])
-    forbidden = np.arange(len(states)) > deepest[:, np.newaxis]
-    longer = np.where(forbidden, -beyond, 0.0)
+    share, _ = in_gaps_beyond(residency / np.maximum(load.gap_ns, 1e-9)[:, np.newaxis])
+    beyond = np.maximum(waiting[:, np.newaxis] * share, asleep[:, np.newaxis])
+    beyond[:, -1] = asleep
+    longer = np.where(np.arange(len(states)) > deepest[:, np.newaxis], -beyond, 0.0)
     longer[:, :-1] -= longer[:, 1:]
     return longer
 
