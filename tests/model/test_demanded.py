@@ -131,7 +131,9 @@ def test_a_governor_follows_one_load_at_full_speed(
 def test_percentiles_and_the_ends_of_their_intervals_are_in_order(
     current: dict[str, Any], habits: dict[str, Any], device: str, reads: float
 ) -> None:
-    assume(device != "samsung-860-pro" or habits["pattern"] == "random")
+    if device == "samsung-860-pro":  # measured at random, behind SATA
+        rate = habits.get("demand_operations_per_second", 0.0) * current["request_bytes"]
+        assume(habits["pattern"] == "random" and rate < 6e8)
     columns = {name: [value] for name, value in {**current, **habits}.items()}
     columns |= {"operation": ["mixed"], "read_fraction": [reads]}
     found, _ = Predictors(profile_of(device)).predict_columns(columns, {}, 1)
