@@ -144,7 +144,7 @@ def _at(
     for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted
         if name in bands and name not in LATENCIES:
             now = bands[name]
-            same = np.abs(now.value - before.value) <= 1e-9 * now.value
+            same = work.at_full_speed & (np.abs(now.value - before.value) <= 1e-9 * now.value)
             bands[name] = _chosen(same, before, now)
     return replace(prediction, bands=bands)
 

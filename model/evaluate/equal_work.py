@@ -186,6 +186,11 @@ class Work:
     resting: Floats
     latencies: ServedLatency
 
+    @property
+    def at_full_speed(self) -> NDArray[np.bool_]:
+        """Which run at full speed, but for the last digits; shape (n,)."""
+        return np.asarray(self.busy >= 1.0 - 1e-9)
+
 
 def work_of(
     frame: Frame, prediction: Prediction, demand: Demand, alone: Prediction | None = None

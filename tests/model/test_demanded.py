@@ -201,6 +201,23 @@ def test_no_interval_of_watts_passes_what_the_power_state_allows(share: float) -
     assert found["device_power_watts"].value[0] <= found["device_power_watts"].high[0] <= cap
 
 
+def test_what_a_limit_holds_at_a_demand_tends_to_reads_alone() -> None:
+    columns: dict[str, Any] = {
+        "operation": ["read", "mixed"],
+        "read_fraction": [1.0, 1.0 - 1e-6],
+        "pattern": ["sequential"] * 2,
+        "queue_depth": [64] * 2,
+        "jobs": [2] * 2,
+        "engine": ["io_uring"] * 2,
+        "demand_operations_per_second": [6.2e5] * 2,
+        "device_state": ["fresh"] * 2,
+    }
+    found, _ = Predictors(load_shipped_profile(DEVICE)).predict_columns(columns, {}, 2)
+    for end in ("value", "low", "high"):
+        alone, mixed = getattr(found["device_power_watts"], end)
+        assert mixed == pytest.approx(alone, rel=0.01), end
+
+
 def test_a_demand_of_nothing_is_refused_by_name() -> None:
     frame, _ = make_frame(load_shipped_profile(DEVICE), {"operation": ["read"]}, 1)
     with pytest.raises(InputError) as caught:
