@@ -150,6 +150,11 @@ def depth_at_drive(engine: Engine | str | None, queue_depth: int) -> int:
     return 1 if engine is not None and Engine(engine) in ONE_AT_A_TIME else queue_depth
 
 
+def merges_requests(engine: Engine | str | None) -> bool:
+    """Whether several requests of a job may pass the block layer together, which merges them."""
+    return engine is None or Engine(engine) not in BYPASSING_ENGINES | ONE_AT_A_TIME
+
+
 def impossible(
     engine: Engine | str | None,
     completion: Completion | str | None,

@@ -12,6 +12,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model.evaluate import system_power
+from iojoule.model.evaluate.bands import with_lower
 from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.latency import Arrivals, alone_of
@@ -186,10 +187,11 @@ class Judge:
     @property
     def search_quantities(self) -> frozenset[str]:
         """What the search needs of a prediction beside the mean latency."""
-        needed = {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
+        bounded = {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
+        needed = with_lower({*bounded, self.question.tail})
         if self.predictor.profile.write_buffer_bytes is not None:
-            needed.add("latency_p50_ns")  # a write that finds room in the buffer
-        return frozenset(needed | {self.question.tail, DEVICE_VALUE})
+            needed |= {"latency_p50_ns"}  # a write that finds room in the buffer
+        return needed | {DEVICE_VALUE}
 
     def search(self, candidates: Candidates) -> Iterator[Judged]:
         """Evaluate and judge what the search needs of every candidate, block by block."""

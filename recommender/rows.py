@@ -174,7 +174,8 @@ class Details:
         band = self.judged.prediction.bands.get(f"{scope}_power_watts")
         if band is None:
             return low, high
-        same = (np.abs(band.value - watts) <= 1e-9 * watts) & (self._widening == 1.0)
+        same = self.judged.work.at_full_speed & (np.abs(band.value - watts) <= 1e-9 * watts)
+        same &= self._widening == 1.0
         return np.where(same, band.low, low), np.where(same, band.high, high)
 
     def _energy(self) -> tuple[Triple | None, Triple | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +85,38 @@ class Direction:
             if upper in self.log_value and lower in self.log_value:
                 value = self.log_value[upper]
                 np.fmax(value, self.log_value[lower], out=value, where=rows)
+
+
+NOT_BELOW: Mapping[str, tuple[str, ...]] = {
+    "latency_p99_ns": ("latency_p50_ns",),
+    "latency_p999_ns": ("latency_mean_ns", "latency_p99_ns"),
+}
+"""Quantities that each percentile is at least as long as, and so are the ends of its interval."""
+
+
+def with_lower(names: Iterable[str]) -> frozenset[str]:
+    """Quantities and those that put their percentiles in order."""
+    found = frozenset(names)
+    more = found.union(*(NOT_BELOW.get(name, ()) for name in found))
+    return found if more == found else with_lower(more)
+
+
+def longer_of(one: Floats, other: Floats) -> Floats:
+    """The longer latency of each row; the first where one of them is unknown (NaN)."""
+    return np.where(other > one, other, one)
+
+
+def put_percentiles_in_order(bands: dict[str, Band]) -> None:
+    """Raise percentiles and the ends of their intervals to those of lower ones, in place."""
+    for name, others in NOT_BELOW.items():
+        for lower in (bands[other] for other in others if name in bands and other in bands):
+            upper = bands[name]
+            bands[name] = Band(
+                longer_of(upper.value, lower.value),
+                longer_of(upper.low, lower.low),
+                longer_of(upper.high, lower.high),
+                upper.evidence,
+            )
 
 
 def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:

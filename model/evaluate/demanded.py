@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.evaluate.bands import Band, linear_band
+from iojoule.model.evaluate.bands import Band, linear_band, log_band
 from iojoule.model.evaluate.columns import (
     DEMANDS,
     demanded_bytes,
@@ -40,10 +40,12 @@ from iojoule.model.evaluate.equal_work import (
     work_of,
 )
 from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.host_work import switches_log_sd
 from iojoule.model.evaluate.latency import QUANTITIES as LATENCIES
 from iojoule.model.evaluate.latency import alone_of
 from iojoule.model.evaluate.prediction import Prediction, joined
 from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import (
     Gradients,
     Layout,
@@ -142,7 +144,7 @@ def _at(
     for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted
         if name in bands and name not in LATENCIES:
             now = bands[name]
-            same = np.abs(now.value - before.value) <= 1e-9 * now.value
+            same = work.at_full_speed & (np.abs(now.value - before.value) <= 1e-9 * now.value)
             bands[name] = _chosen(same, before, now)
     return replace(prediction, bands=bands)
 
@@ -153,14 +155,14 @@ def _host(
     """What the host does at the served rate, as far as it was predicted; in place."""
     requests = work.requests
     load, _ = host_load(layout.profile, frame, prediction, work)
-    for name, value in (
-        ("cpu_utilisation", load.busy_cores),
-        ("context_switches_per_second", load.wakeups_per_second),
-    ):
-        if name in bands:
-            before = bands[name]
-            ratio = value / np.maximum(before.value, 1e-300)
-            bands[name] = Band(value, before.low * ratio, before.high * ratio, before.evidence)
+    if "cpu_utilisation" in bands:
+        before = bands["cpu_utilisation"]
+        sd = np.log(before.high / before.value) / NORMAL_90
+        for name, value, log_sd in (
+            ("cpu_utilisation", load.busy_cores, sd),
+            ("context_switches_per_second", load.wakeups_per_second, switches_log_sd(sd)),
+        ):
+            bands[name] = log_band(value, log_sd, before.evidence)
     if "cpu_joules_per_operation" in bands:
         cpu = bands["cpu_power_watts"]
         bands["cpu_joules_per_operation"] = Band(

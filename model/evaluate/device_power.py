@@ -92,7 +92,7 @@ def regressors(
 
 
 def merged(
-    queue_depth: Floats, request_bytes: Floats, most_bytes: float, sequential: NDArray[np.bool_]
+    queue_depth: Floats, request_bytes: Floats, most_bytes: float, follow: NDArray[np.bool_]
 ) -> Floats:
     """Requests in one command of the drive, at least 1; arguments broadcast.
 
@@ -100,11 +100,11 @@ def merged(
         queue_depth: Of one job.
         request_bytes: What the host asks for at a time.
         most_bytes: Maximum transfer size of the drive.
-        sequential: Whether requests follow each other.
+        follow: Whether requests follow each other, and pass the block layer together.
     """
     room = np.maximum(most_bytes / request_bytes, 1.0)
     several = np.clip(queue_depth / MERGED_FROM_DEPTH, 1.0, room)
-    return np.where(sequential, several, 1.0)
+    return np.where(follow, several, 1.0)
 
 
 def write_operations(commands: Floats, sequential: NDArray[np.bool_]) -> Floats:

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from iojoule.datasets import vocabulary
 from iojoule.model.evaluate import device_power
 from iojoule.model.evaluate.background_work import cleared_most
 from iojoule.model.evaluate.bands import Floats
-from iojoule.model.evaluate.frame import SEQUENTIAL, Frame
+from iojoule.model.evaluate.frame import ENGINES, SEQUENTIAL, Frame
 from iojoule.model.evaluate.surface import Points
 
 if TYPE_CHECKING:  # performance imports this module
     from iojoule.model.evaluate.performance import PerformanceModel
+
+MERGES_REQUESTS = np.array([vocabulary.merges_requests(name) for name in ENGINES])
+"""Whether the block layer merges requests of a job, by engine."""
 
 
 class DeviceWork(NamedTuple):
@@ -52,8 +56,9 @@ def device_work(
     # on a disk the arm moves for a command, unless it follows the one before
     placed = ~sequential * 1.0 if profile.is_disk else 1.0
     commands = iops * points.commands * placed
+    follow = sequential & MERGES_REQUESTS[frame.engine]
     commands /= device_power.merged(
-        frame.queue_depth, frame.request_bytes, profile.max_transfer_bytes, sequential
+        frame.queue_depth, frame.request_bytes, profile.max_transfer_bytes, follow
     )
     writes = iops * (1 - read_fraction)
     collecting, most = model.state.collecting(frame), cleared_most(profile, frame)

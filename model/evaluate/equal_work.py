@@ -138,12 +138,7 @@ def _rest_share(
         return float(gap_seconds >= idle_gaps.REST_SECONDS)
     if requests_per_second is None or arrivals not in (Arrivals.POISSON, Arrivals.EVEN):
         return 1.0
-    return float(_rests_between(requests_per_second))
-
-
-def _rests_between(requests_per_second: Floats | float) -> Floats:
-    """Share of the gaps between single requests that is long enough to rest."""
-    return np.asarray(np.exp(-idle_gaps.REST_SECONDS * requests_per_second))
+    return float(idle_gaps.rests_between(requests_per_second))
 
 
 @dataclass(frozen=True)
@@ -191,6 +186,11 @@ class Work:
     resting: Floats
     latencies: ServedLatency
 
+    @property
+    def at_full_speed(self) -> NDArray[np.bool_]:
+        """Which run at full speed, but for the last digits; shape (n,)."""
+        return np.asarray(self.busy >= 1.0 - 1e-9)
+
 
 def work_of(
     frame: Frame, prediction: Prediction, demand: Demand, alone: Prediction | None = None
@@ -234,7 +234,7 @@ def work_of(
     gaps, bursts = _bursts(demand, served, full, useful)
     resting = np.ones(len(full))
     if demand.think_ns > 0 and demanded is None and gap is None and burst is None:
-        resting = _rests_between(requests)
+        resting = idle_gaps.rests_between(requests)
     return Work(
         capacity_bytes=capacity,
         log_capacity_half=slower,

@@ -23,7 +23,12 @@ from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model.evaluate import host_power
 from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED, Codes, Direction, Floats
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, Frame
-from iojoule.model.evaluate.operating_point import Load, OperatingPoint, operating_point
+from iojoule.model.evaluate.operating_point import (
+    Load,
+    OperatingPoint,
+    in_gaps_beyond,
+    operating_point,
+)
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import Points
 
@@ -86,11 +91,6 @@ PAGE_BYTES = 4096.0
 SUBMISSION_IDLE_SECONDS = 1.0
 """How long the kernel thread of submission polling spins without a request before it sleeps: the
 default of `sq_thread_idle` (io_uring/sqpoll.c, io_sq_offload_create: one second)."""
-
-GAP_SHAPE = 4
-"""Idle gaps of a core are gamma distributed with this shape: their sd is half their mean, between
-the regular gaps of a closed loop and those of arrivals at random. Of 1 to 8, the CPU power of
-sequential writes (000, 5.4 a) is fitted better the larger it is, from 2 on by little."""
 
 
 CORE_TIME_SD = 0.2
@@ -268,20 +268,9 @@ def _asleep(
         threshold: Least gap, seconds; all arguments broadcast.
         exit_seconds: Latency that a wake-up takes.
     """
-    share, slope = _in_gaps_beyond(threshold * wakeups / np.maximum(idle, 1e-9))
+    share, slope = in_gaps_beyond(threshold * wakeups / np.maximum(idle, 1e-9))
     left = idle * np.exp(-wakeups * exit_seconds)
     return left * share, left * slope
-
-
-def _in_gaps_beyond(ratio: Floats) -> tuple[Floats, Floats]:
-    """Share of the idle time in gaps longer than `ratio` mean gaps, and its fall by log(ratio)."""
-    scaled = np.minimum(GAP_SHAPE * ratio, 700.0)
-    term = np.exp(-scaled)
-    total = term.copy()
-    for order in range(1, GAP_SHAPE + 1):
-        term = term * scaled / order
-        total += term
-    return total, scaled * term
 
 
 def _with_threads(load: Load, costs: HostCosts, iops: Floats) -> Load:
@@ -434,9 +423,14 @@ def bands(
     work = np.hypot(rate_sd, each)
     return {
         "cpu_utilisation": (busy_cores, work),
-        "context_switches_per_second": (switches, np.hypot(work, SWITCHES_SD)),
+        "context_switches_per_second": (switches, switches_log_sd(work)),
         "iops_per_core_max": (1e9 / points.core_ns, each),
     }
+
+
+def switches_log_sd(work: Floats) -> Floats:
+    """Log sd of the context switches of core time that is known to the log sd `work`."""
+    return np.hypot(work, SWITCHES_SD)
 
 
 def power_evidence(power: HostPower, operating: OperatingPoint | None, rows: int) -> Codes:

@@ -180,6 +180,11 @@ def spin_ups_allowed(cycles_rated: float) -> float:
     return cycles_rated / RATED_YEARS
 
 
+def rests_between(requests_per_second: Floats | float) -> Floats:
+    """Share of the gaps between single requests that is long enough to rest."""
+    return np.asarray(np.exp(-REST_SECONDS * requests_per_second))
+
+
 def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Floats]) -> None:
     """Add the wait to log latencies in place, and its uncertainty to their half widths of 90 %.
 

@@ -58,7 +58,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.evaluate.bands import Band, Floats
+from iojoule.model.evaluate.bands import NOT_BELOW, Band, Floats, longer_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
@@ -508,7 +508,15 @@ class ServedLatency:
             scale: Half widths of the 90 % interval above the value: 1 is its upper end.
         """
         added = self.flush.of(name, scale) if self.flush is not None else 0.0
-        return self._queued(name, scale) + added
+        return self._in_order(name, scale) + added
+
+    def _in_order(self, name: str, scale: float) -> Floats:
+        """As `at`, without what flushes add; a percentile is no shorter than a lower one."""
+        found = self._queued(name, scale)
+        for lower in NOT_BELOW.get(name, ()):
+            if lower in self.full.bands:
+                found = longer_of(found, self._in_order(lower, scale))
+        return found
 
     def band(self, name: str) -> Band:
         """A mean or percentile with its interval.
@@ -520,7 +528,7 @@ class ServedLatency:
         return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)
 
     def _queued(self, name: str, scale: float) -> Floats:
-        """As `at`, without what flushes add."""
+        """As `_in_order`, of the quantity by itself."""
         if (name, scale) not in self._known:
             self._known[name, scale] = self._queued_now(name, scale)
         return self._known[name, scale]

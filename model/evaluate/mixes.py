@@ -127,9 +127,6 @@ def mix(
         value[name] = together + longer
         more = sensitive * heavier if above_median else 0.0
         half[name] = np.sqrt(_weighted(sensitive, read, write, name) + own + more)
-    for lower, upper in (("p50", "p99"), ("p99", "p999")):  # each with a shape of its own
-        if lower in value and upper in value:
-            value[upper] = np.maximum(value[lower], value[upper])
     evidence = np.where(
         fraction == 1.0,
         read.evidence,

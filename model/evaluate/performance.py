@@ -217,8 +217,6 @@ class _Loaded:
         for name in ("p50", "p99", "p999"):
             value[name] = looked_up["latency"] + looked_up[name]
             half[name] = NORMAL_90 * np.hypot(looked_up["latency_sd"], looked_up[f"{name}_sd"])
-        value["p99"] = np.maximum(value["p99"], value["p50"])
-        value["p999"] = np.maximum(value["p999"], value["p99"])
         if "watts" in looked_up:
             value["watts"], half["watts"] = looked_up["watts"], NORMAL_90 * looked_up["watts_sd"]
         return SimulatedAnswer(rows, value, half)
@@ -537,9 +535,6 @@ class PerformanceModel:
             further = drives * (own - ratio)
             result.log_value[name] = result.log_value[name] + longer + further
             result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * drives * sd)
-        for above, below in (("p99", "p50"), ("p999", "p99")):
-            if above in result.log_value and below in result.log_value:
-                result.log_value[above] = np.fmax(result.log_value[above], result.log_value[below])
 
     def _apply_power_state(
         self, result: Direction, frame: Frame, points: Points, operation: str

@@ -21,6 +21,8 @@ from iojoule.model.evaluate.bands import (
     Direction,
     Floats,
     merge,
+    put_percentiles_in_order,
+    with_lower,
 )
 from iojoule.model.evaluate.device_work import device_work
 from iojoule.model.evaluate.frame import Frame, make_frame
@@ -89,7 +91,8 @@ class Predictor:
                 for at in (slice(start, start + block) for start in starts)
             )
             return joined(parts, len(frame))
-        tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
+        ordered = with_lower(only)
+        tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in ordered]
         operating = self._operating_point(frame, runs)
         points, code = self.performance.points(frame, operating)
         mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
@@ -122,6 +125,7 @@ class Predictor:
             wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
             value = mixed.log_value[name] + queued
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
+        put_percentiles_in_order(bands)
         writes = _write_share(mixed, fraction)
         iops = bands["iops"].value
         activity = self._activity(frame, points, code, iops, writes, operating)
@@ -230,14 +234,14 @@ class Predictor:
     ) -> Activity:
         fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
-        host_load = host_work.activity(costs, iops, None, self._gaps)
+        host_load, drawn = host_work.at_rate(self.profile, frame, costs, iops, None)
         work = device_work(self.performance, frame, points, iops, fraction, writes)
         x = work.regressors
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
             device_x=x,
             load=host_load,
-            drawn=host_work.drawn(self.profile, host_load, operating),
+            drawn=drawn,
             costs=costs,
             write_share=writes,
             collecting=work.collecting,

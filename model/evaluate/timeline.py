@@ -37,9 +37,11 @@ from iojoule.datasets.profile import DeviceProfile, Parameter, Standby, WriteSta
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate import device_power
 from iojoule.model.evaluate.bands import Floats, Interval
-from iojoule.model.evaluate.columns import LINK, STANDBY
+from iojoule.model.evaluate.columns import LINK, STANDBY, check_demand
 from iojoule.model.evaluate.device_state import Collecting, Regime, left_after
+from iojoule.model.evaluate.equal_work import unlimited_watts
 from iojoule.model.evaluate.frame import SEQUENTIAL, Frame, make_frame
+from iojoule.model.evaluate.idle_gaps import rests_between
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
 
@@ -268,8 +270,8 @@ def follow(
         step_seconds: Length of a step; the last of a phase may be shorter.
 
     Raises:
-        InputError: The profile does not know the drive's power or what writes do to its state, or
-            the time line is empty or too long; says which.
+        InputError: The profile does not know the drive's power or what writes do to its state, a
+            rate is above its link, or the time line is empty or too long; says which.
     """
     profile = predictor.profile
     if profile.is_disk and profile.write_state is None:
@@ -280,6 +282,9 @@ def follow(
             f"{profile.model_name}: a time line needs the power of the drive and its write state, "
             "which this profile does not have: measure writes over time with a power meter"
         )
+    for phase in phases:
+        if phase.bytes_per_second is not None:
+            check_demand(profile, "bytes_per_second", phase.bytes_per_second, 0.0)
     lengths = [_steps(phase.seconds, step_seconds) for phase in phases]
     count = sum(len(length) for length in lengths)
     if not count or count > STEPS_MAX:
@@ -353,7 +358,7 @@ class _Runs:
         limits = device_power.limit_watts(power, frame.power_state)
         self.most_watts = float(np.where(limited, limits, np.inf)[0])
         self.joules_per_byte = np.maximum(joules[0] + self.work * joules_sd[0], 0.0)
-        self.base_watts = float(device_power.base_watts(power, frame.power_state)[0])
+        self.request_bytes = float(frame.request_bytes[0])
         idle, idle_sd = device_power.idle_watts(power, frame.background_state)
         self.rest = Resting.of(predictor.profile, frame)
         awake = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
@@ -412,9 +417,12 @@ class _Runs:
                 now[0], power[0] = self.spells.expected(now), self.spells.expected(power)
             if phase.bytes_per_second is not None:
                 busy = np.minimum(phase.bytes_per_second / now, 1.0)
-                base = np.maximum(self.base_watts, self.idle_watts)
-                power = busy * power + (1.0 - busy) * np.minimum(base, power)
                 now = busy * now
+                rests = rests_between(now / self.request_bytes)
+                awake = np.maximum(np.minimum(self.awake_watts, power), self.idle_watts)
+                gap = rests * self.idle_watts + (1.0 - rests) * awake
+                free = power * np.interp(ahead, level, self.strain)
+                power = np.minimum(busy * free + (1.0 - busy) * gap, power)
             starting, watts_up = self.rest.spinning_up(step)
             now = (1.0 - starting) * now
             power = (1.0 - starting) * power + starting * watts_up
@@ -476,6 +484,8 @@ class _Runs:
         """Levels of the cache, rate and watts of every run at each, and the level of the cliff.
 
         Levels of shape (levels,), rate and watts (runs, levels); no cliff where no level has one.
+        Sets what a rate below the highest needs besides: the watts awake between writes, and how
+        many times the watts a limit keeps from being drawn at full speed (`strain`, (levels,)).
         """
         level = self._levels()
         columns = {
@@ -488,6 +498,9 @@ class _Runs:
         rate = prediction["throughput_bytes_per_second"]
         watts = prediction["device_power_watts"]
         frame, _ = make_frame(self.predictor.profile, columns, len(level))
+        base = device_power.base_watts(self.power, frame.power_state)
+        self.awake_watts = float((prediction.activity.awake_factor * base)[0])
+        self.strain = unlimited_watts(self.predictor.profile, frame, prediction)[0] / watts.value
         slowed, _ = self.predictor.performance.state.slowed(frame)
         # uncertainty of the cliff's place moves the curve and must not widen it too
         steady = np.where(slowed < 0.5, 0, len(level) - 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DevicePower, Parameter, StatePower, WriteState
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern, merges_requests
 from iojoule.model.evaluate import device_power
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import make_frame
@@ -103,7 +103,8 @@ def _all_rows(
     )
     depth = np.array([float(measurement.configuration.queue_depth) for measurement in known])
     commands = rate / np.minimum(size, max_transfer_bytes)
-    commands /= device_power.merged(depth, size, max_transfer_bytes, sequential)
+    together = np.array([merges_requests(one.configuration.engine) for one in known], dtype=bool)
+    commands /= device_power.merged(depth, size, max_transfer_bytes, sequential & together)
     background = np.array(
         [float(measurement.state.device_state in ("collecting", "steady")) for measurement in known]
     )

@@ -5,9 +5,10 @@ a second draws
 
     P(L) = P_gap + (P_at - P_gap) L / L_at,
 
-exact at L_at: its capacity, or the share of a class that it must serve. Of the drive this is the
-law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster at first, so that one
-drive of a class that serves only what the others leave over is taken for a little too cheap. Watts
+exact at L_at: its capacity, an equal share of a class, or all of it where one drive can serve it.
+Of the drive this is the law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster
+at first, so that one drive of a class that serves only what the others leave over is taken for a
+little too cheap. Watts
 are those of the drive and, where the fleet's scope says so, its share of what serving adds to the
 CPU of its host, which all drives of the host wake up once (`model.evaluate.demanded`). What is
 planned with are one-sided bounds at the fleet's confidence: all drives of a model err together, so
@@ -369,7 +370,9 @@ class DriveModel:
         )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
-        demand = replace(demand_of(asked, current_bytes), rest=_restful(asked))
+        demand = demand_of(asked, current_bytes)
+        if demand.bytes_per_second is None:  # what each will serve is not known yet
+            demand = replace(demand, rest=_restful(asked))
         question = Question(
             demand, asked.sla, Scope.DEVICE, Objective.JOULES_PER_USEFUL_GB, "latency_mean_ns"
         )
@@ -408,7 +411,7 @@ class DriveModel:
         at = idle_gaps.levels(self.profile, judged.frame, law, factor)
         assert at is not None
         nothing = np.zeros(len(judged.frame))
-        gap = at.idle if rest > 0.0 else at.awake
+        gap = rest * at.idle + (1.0 - rest) * at.awake
         if not self.with_cpu:
             return _Draw(judged.watts.device, gap, nothing, nothing)
         idle = replace(judged.work, busy=nothing, requests=nothing, served_bytes=nothing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from iojoule.model.evaluate import idle_gaps
 from iojoule.model.evaluate.validity import under
 from iojoule.model.prior.host import host_standing, on_host_of
 from iojoule.recommender.factors import JOULES_A_KWH, rated_bytes
-from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
+from iojoule.recommender.fleet.document import Aim, Budget, DriveGroup, Fleet, WorkloadClass
 from iojoule.recommender.fleet.modes import DriveModel, Mode, Rest
 from iojoule.recommender.fleet.plan import (
     Assignment,
@@ -278,17 +278,53 @@ class Planner:
                         group.spin_ups_per_drive_year,
                     )
                     if key not in known:
-                        known[key] = self.models[group.device].modes(
-                            workload.workload.model_copy(update={"name": name}),
-                            part,
-                            group.peak_over_mean,
-                            None
-                            if workload.redirectable
-                            else self.fleet.share_bytes_per_second(workload),
-                            group.drives_per_host,
-                            group.spin_ups_per_drive_year,
-                        )
+                        known[key] = self._modes_of(group, workload, part)
                     found[place, number, part] = known[key]
+        return found
+
+    def _modes_of(self, group: DriveGroup, workload: WorkloadClass, part: Part) -> list[Mode]:
+        """Modes of a group's drives, exact at the loads that they may have.
+
+        Of a class that is not redirectable that is an equal share. Else it may be that too, or the
+        whole demand where one drive can serve it, or what the drive can.
+
+        Raises:
+            InfeasibleError: No configuration keeps the SLA at any of them.
+        """
+        demand, share = (
+            workload.demand_bytes_per_second,
+            self.fleet.share_bytes_per_second(workload),
+        )
+        loads: list[float | None] = [None] if workload.redirectable else [share]
+        shared = workload.redirectable and part is Part.ALL
+        if shared:
+            loads += sorted({demand, share})
+        found: list[Mode] = []
+        problems: list[InfeasibleError] = []
+        most = share  # of one drive, as far as it is known
+        for load in loads:
+            if load is not None and load > most:
+                continue
+            try:
+                modes = self.models[group.device].modes(
+                    workload.workload.model_copy(update={"name": workload.name}),
+                    part,
+                    group.peak_over_mean,
+                    load,
+                    group.drives_per_host,
+                    group.spin_ups_per_drive_year,
+                )
+            except InfeasibleError as error:
+                problems.append(error)
+                continue
+            if shared and load is None:  # nothing is served beyond the demand
+                most = max(one.capacity_bytes_per_second for one in modes)
+                modes = [one for one in modes if one.capacity_bytes_per_second < demand]
+            elif shared and load is not None:  # known at that load, and no promise beyond it
+                modes = [replace(one, capacity_bytes_per_second=load) for one in modes]
+            found += modes
+        if not found:
+            raise problems[0]
         return found
 
     def plans(

@@ -407,6 +407,9 @@ OF_POWER = (
 )
 """What is power, or follows from it by what is known; so does the energy of work that is held."""
 
+OF_SCOPE = frozenset({*OF_POWER, "joules_per_useful_gb"} - {"device_power_watts"})
+"""What counts the energy of a scope: that of another scope is no more and no less of it."""
+
 
 def knobs(base: Side, changed: Side) -> dict[str, tuple[Any, Any]]:
     """What the two sides set otherwise; nothing where no configuration serves one of them."""
@@ -428,9 +431,10 @@ def differences(
     if base.totals is None or changed.totals is None or before is None or after is None:
         return []
     found = []
+    another_scope = base.answer.scope is not changed.answer.scope
     for name in Totals.model_fields:
         one, other = getattr(base.totals, name), getattr(changed.totals, name)
-        if one is None or other is None:
+        if one is None or other is None or (another_scope and name in OF_SCOPE):
             continue
         power = _of_power(name, base, changed)
         if one == other:
@@ -462,8 +466,6 @@ def _of_power(name: str, base: Side, changed: Side) -> tuple[str, Estimate, Esti
         if name == "device_power_watts"
         else (base.answer.scope.value, "power_watts")
     )
-    if base.answer.scope != changed.answer.scope and scope != "device":
-        return None
     one, other = getattr(base.totals, field), getattr(changed.totals, field)
     return None if one is None or other is None else (scope, one, other)
 
@@ -557,7 +559,9 @@ class Answerer:
         return Outcome(
             changes=dict(changes),
             host=host,
-            compared_scope=side.answer.scope,
+            compared_scope=side.answer.scope
+            if side.answer.scope is before.answer.scope
+            else Scope.DEVICE,
             base=before,
             changed=side,
             same_configuration=not moved and before.feasible == side.feasible,

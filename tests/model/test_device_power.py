@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DevicePower, load_shipped_profile
 from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.power import PowerRows, fit_device_power
 from iojoule.model.recipe import DevicePowerRecipe, Figure
 
@@ -135,3 +136,16 @@ def test_deep_sequential_queues_are_merged_and_draw_less() -> None:
     rate, none = np.full(2, 3.58e9), np.zeros(2)
     x = device_power.regressors(rate, rate / 16384.0 / several[1:3], none, none, none)
     assert device_power.active_value(power(), x, at_ps0(2)) == pytest.approx([5.58, 4.86], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("engine", "merges"), [("libaio", True), ("io_uring_cmd", False), ("posixaio", False)]
+)
+def test_only_requests_that_pass_the_block_layer_together_are_merged(
+    engine: str, merges: bool
+) -> None:
+    columns = {"operation": ["read"] * 2, "pattern": ["sequential"] * 2}
+    columns |= {"engine": [engine] * 2, "queue_depth": [64, 256]}
+    found, _ = Predictor(load_shipped_profile("samsung-980-pro-1tb")).predict_columns(columns, 2)
+    per_request = found.activity.device_x[:, 2] / found["iops"].value
+    assert per_request[1] == pytest.approx(per_request[0] * (0.25 if merges else 1.0))

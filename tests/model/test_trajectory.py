@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from iojoule.api.application.predictors import Predictors
+from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.errors import InputError
+from iojoule.model.evaluate.device_state import DeviceState
+from iojoule.model.evaluate.frame import make_frame, operational_states
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 from tests.errors import having
@@ -201,7 +207,7 @@ phases = st.lists(
         Phase,
         seconds=st.integers(1, 150).map(float),
         write=st.booleans(),
-        bytes_per_second=st.none() | st.floats(1e7, 1e10),
+        bytes_per_second=st.none() | st.floats(1e7, 3.9e9),
     ),
     min_size=1,
     max_size=4,
@@ -241,3 +247,40 @@ def test_random_writes_collect_from_the_cliff_on_and_not_before() -> None:
     full = np.cumsum(story.bytes_per_second) > CACHE
     assert not story.collecting[: np.argmax(full) - 2].any()
     assert story.collecting[np.argmax(full) + 2 :].all()
+
+
+@given(
+    st.sampled_from(["samsung-980-pro-1tb", "micron-7450", "kingston-a2000-1tb", "intel-670p-2tb"]),
+    st.sampled_from([4096, 1 << 20]),
+    st.sampled_from([1, 32]),
+    st.sampled_from([0, 1]),
+    st.floats(-9.0, -0.01),
+)
+@settings(max_examples=25, deadline=None)
+def test_writes_below_full_speed_draw_what_is_predicted_of_their_rate(
+    device: str, size: int, depth: int, state: int, log_share: float
+) -> None:
+    profile = profile_of(device)
+    assume(state in operational_states(profile))
+    columns: dict[str, Any] = {
+        "operation": "write",
+        "request_bytes": size,
+        "queue_depth": depth,
+        "power_state": state,
+    }
+    asked = {name: [value] for name, value in columns.items()} | {"device_state": ["fresh"]}
+    full, _ = Predictors(profile).predict_columns(asked, {}, 1)
+    rate = 10.0**log_share * float(full["throughput_bytes_per_second"].value[0])
+    demanded = asked | {"demand_bytes_per_second": [rate], "arrival_process": ["steady"]}
+    found, _ = Predictors(profile).predict_columns(demanded, {}, 1)
+    frame, _ = make_frame(profile, asked, 1)
+    joules, _ = DeviceState(profile).joules_per_byte(frame)
+    story = follow(Predictor(profile), columns, [Phase(1.0, write=True, bytes_per_second=rate)])
+    later = float(joules[0]) * rate  # charged to the writes, done after the time line
+    assert story.watts[0] + later == pytest.approx(found["device_power_watts"].value[0], rel=1e-3)
+
+
+def test_a_rate_above_the_link_is_refused() -> None:
+    predictor = Predictor(profile_of("samsung-980-pro-1tb"))
+    with pytest.raises(InputError, check=having(field="bytes_per_second")):
+        follow(predictor, WRITES, [Phase(1.0, write=True, bytes_per_second=1e11)])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.validation.laws.drawing import (
     Source,
     capacity,
@@ -140,9 +141,9 @@ def later_changes_nothing(subject: Subject, source: Source) -> Iterator[Finding]
     if source.random() < 0.5:
         cache = profile.write_state.transition_bytes.value
         fields["host_bytes_written_since_purge"] = float(source.uniform(0.0, 1.1)) * cache
-    phases = [_phase(source) for _ in range(int(source.integers(1, 4)))]
+    phases = [_phase(profile, source) for _ in range(int(source.integers(1, 4)))]
     name, seconds, rate = phases[-1]
-    more = [_phase(source) for _ in range(int(source.integers(1, 3)))]
+    more = [_phase(profile, source) for _ in range(int(source.integers(1, 3)))]
     longer = [*phases[:-1], (name, seconds * float(source.integers(2, 12)), rate)]
     step = pick(source, (1.0, 2.0, 5.0))
     short = subject.timeline(fields, phases, step)
@@ -171,10 +172,12 @@ def later_changes_nothing(subject: Subject, source: Source) -> Iterator[Finding]
             )
 
 
-def _phase(source: Source) -> tuple[str, float, float | None]:
+def _phase(profile: DeviceProfile, source: Source) -> tuple[str, float, float | None]:
     if source.random() < 0.3:
         return "idle", float(source.integers(5, 200)), None
-    rate = None if source.random() < 0.6 else float(10 ** source.uniform(7.5, 9.3))
+    link = profile.link_bytes_per_second
+    most = 2e9 if link is None else min(2e9, link.value)
+    rate = None if source.random() < 0.6 else float(10 ** source.uniform(7.5, np.log10(most)))
     return "write", float(source.integers(5, 250)), rate
 
 

@@ -209,10 +209,13 @@ def test_reads_and_writes_apart_need_no_more_watts_than_together(profile: Device
     assert plan(data, profile).objective <= together.objective * 1.002
 
 
-def test_a_mode_at_its_share_draws_what_the_recommender_says(profile: DeviceProfile) -> None:
+@pytest.mark.parametrize("share", [4096.0, 5e7])
+def test_a_mode_at_its_share_draws_what_the_recommender_says(
+    share: float, profile: DeviceProfile
+) -> None:
     from iojoule.recommender.recommend import Recommender
 
-    share, question = 5e7, {"workload": {"operation": "read", "arrival_process": "steady"}}
+    question = {"workload": {"operation": "read", "arrival_process": "steady"}}
     model = DriveModel(profile, 0.9, Scope.DEVICE)
     modes = model.modes(parse_workload(question), Part.ALL, None, share)
     recommender = Recommender(profile)
@@ -227,9 +230,35 @@ def test_a_mode_at_its_share_draws_what_the_recommender_says(profile: DeviceProf
         row = recommender.recommend(asked).current
         assert row.device_power_watts is not None
         drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
-        # a fleet's drives stay awake in gaps; the recommender lets them rest in some
-        assert drawn >= row.device_power_watts.value * (1 - 1e-9)
-        assert drawn == pytest.approx(row.device_power_watts.value, rel=0.25)
+        assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.floats(-5.0, 0.5),
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from(["read", "write"]),
+    st.sampled_from(["device", "device_cpu"]),
+)
+def test_a_class_that_may_be_moved_takes_no_more_than_one_that_may_not(
+    log_load: float, drives: int, operation: str, scope: str
+) -> None:
+    profile = load_shipped_profile(DEVICE)
+    data = stated(scope=scope)
+    data["drives"][0]["count"] = drives
+    demand = 10.0**log_load * 1e9
+    found = []
+    for moves in (True, False):
+        data["classes"][0] |= {
+            "workload": {"workload": {"operation": operation}},
+            "demand_bytes_per_second": demand,
+            "redirectable": moves,
+        }
+        try:
+            found.append(plan(data, profile).bound_watts)
+        except InfeasibleError:
+            found.append(np.inf)
+    assert found[0] <= 1.01 * found[1]
 
 
 @pytest.mark.parametrize(("pattern", "size"), [("sequential", 131072), ("random", 4096)])

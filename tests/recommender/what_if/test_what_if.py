@@ -12,8 +12,9 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import AskedConditions
 from iojoule.datasets.vocabulary import IntervalFor
+from iojoule.recommender.request import Scope
 from iojoule.recommender.what_if.changes import KINDS, changed, kind_of
-from iojoule.recommender.what_if.compare import Answerer
+from iojoule.recommender.what_if.compare import OF_SCOPE, Answerer
 from iojoule.recommender.what_if.outcome import Difference, Outcome, Totals
 from iojoule.recommender.what_if.situation import Situation
 from tests.errors import having
@@ -184,3 +185,14 @@ def test_another_drive_has_other_firmware_on_the_same_host(situation: Situation)
 
 def _no_drive(named: str) -> Any:
     raise AssertionError(named)
+
+
+@pytest.mark.parametrize("scope", ["device", "device_cpu", "system"])
+def test_whose_energy_counts_saves_nothing(answerer: Answerer, scope: str) -> None:
+    outcome = answerer.ask({"scope": scope})
+    if outcome.changed.answer.scope is not outcome.base.answer.scope:
+        assert outcome.compared_scope is Scope.DEVICE
+        assert not {each.quantity for each in outcome.differences} & OF_SCOPE
+    power = difference(outcome, "device_power_watts")
+    moved = power.changed.value - power.base.value
+    assert power.change.value == pytest.approx(moved, abs=1e-9)
