@@ -109,6 +109,7 @@ def test_a_help_that_nobody_reads_to_its_end(monkeypatch: pytest.MonkeyPatch) ->
         ("fit", "data.parquet"),
         ("import", "fio"),
         ("key", "create", "--scope", "all", "--name", "x"),
+        ("audit", "--last", "99999999999999999999"),
     ],
 )
 def test_what_is_not_understood_exits_with_2(arguments: tuple[str, ...], iojoule) -> None:
