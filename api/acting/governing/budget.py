@@ -118,7 +118,6 @@ class PlannedBudget:
         self._thread = threading.Thread(target=self._run, name="budget", daemon=True)
 
     def __enter__(self) -> PlannedBudget:
-        self.refresh()
         self._thread.start()
         return self
 
@@ -154,5 +153,7 @@ class PlannedBudget:
         self._last = self._clock(), watts
 
     def _run(self) -> None:
+        """Also the first request: nobody waits for a service that hangs."""
+        self.refresh()
         while not self._ending.wait(self._every):
             self.refresh()

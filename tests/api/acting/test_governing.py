@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -257,6 +258,21 @@ def test_a_plan_of_another_fleet_is_no_answer(tmp_path: Path) -> None:
         budget = PlannedBudget(FleetShare(file, "shared", 2), lambda _, told=told: told, 5.0)
         budget.refresh()
         assert budget.watts() == 5.0
+
+
+def test_nobody_waits_for_a_planner_that_hangs(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET)
+    hangs = threading.Event()
+
+    def ask(_: Fleet) -> list[Plan]:
+        hangs.wait(60)
+        raise UnreachableError("nobody answers")
+
+    with PlannedBudget(FleetShare(file, "shared", 2), ask, 5.0) as budget:
+        assert not hangs.is_set()
+        assert budget.watts() == 5.0
+        hangs.set()
 
 
 def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
