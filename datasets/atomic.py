@@ -41,7 +41,7 @@ def write_atomically(
         OSError: The folder is missing, full or may not be written, or the path is not a regular
             file; what was there stays as it was.
     """
-    _refuse_other_kinds(path, follow=follow)
+    refuse_other_kinds(path, follow=follow)
     if follow and path.is_symlink():
         path = path.resolve()
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -59,7 +59,12 @@ def write_atomically(
     return result
 
 
-def _refuse_other_kinds(path: Path, *, follow: bool) -> None:
+def refuse_other_kinds(path: Path, *, follow: bool = True) -> None:
+    """Refuse what `write_atomically` would not replace.
+
+    Raises:
+        OSError: It is a folder, a device, a pipe or a socket.
+    """
     try:
         mode = path.stat(follow_symlinks=follow).st_mode
     except FileNotFoundError:  # also a link to a file that is not there yet

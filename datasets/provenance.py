@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule import __version__
+from iojoule.datasets.atomic import output_file, refuse_other_kinds
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.input_file import read_input
 from iojoule.datasets.json_text import json_of
@@ -100,10 +101,10 @@ def keep_other_documents(path: Path, *, of_dataset: bool) -> None:
         of_dataset: Whether what is to be written is the metadata file of a dataset.
 
     Raises:
-        InputError: There is another document; names it.
+        InputError: There is another document, a folder or a special file; names it.
     """
-    if not path.is_file():  # a pipe would be waited for
-        return
+    with output_file(path):
+        refuse_other_kinds(path)  # a pipe would be waited for
     try:
         there = json_of(read_input(path))
     except (OSError, ValueError):

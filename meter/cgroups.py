@@ -89,7 +89,8 @@ class GroupKey(NamedTuple):
     inode: int
 
     def __str__(self) -> str:
-        return self.path
+        """As UTF-8 can tell it: whoever owns a group may name it with any bytes."""
+        return os.fsencode(self.path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ USES = ("read", "write")
 USUAL_SD = 0.1
 """Relative sd of the watts of a profile that was fitted to the very drive."""
 
+LEAST_SD = 0.01
+"""No profile is surer of its watts than that, relative sd; an assumption."""
+
 SHOWN = 0.2
 """Share of an interval's watts, or of its time in use, from which it shows a part (assumption)."""
 
@@ -193,7 +196,7 @@ class Correction:
         """
         x, watts = interval.elements(), interval.watts
         self._before = x
-        self._begin(max(sd / watts, 0.0) / USUAL_SD, watts, x)
+        self._begin(max(sd / watts, LEAST_SD) / USUAL_SD, watts, x)
         innovation = measured_watts - float(x @ self._state)
         noise = self._scatter_variance(watts) + measured_sd**2
         expected = float(x @ self._covariance @ x) + noise

@@ -210,7 +210,9 @@ class BlockCounters:
         return counted
 
     def _look(self, lines: Sequence[Sequence[bytes]]) -> None:
-        places = {line[2].decode("ascii", "replace"): place for place, line in enumerate(lines)}
+        # sysfs has ! for / in a name: cciss/c0d0
+        names = (line[2].decode("ascii", "replace").replace("/", "!") for line in lines)
+        places = {name: place for place, name in enumerate(names)}
         everything = find_drives(self._sysfs, self._also)
         kept = tuple(
             drive

@@ -210,6 +210,9 @@ class DriveModel:
         # no counter tells how the bytes were written: both patterns count, as while it serves
         written = self._frame(2, {"operation": ["write"] * 2, "pattern": list(PATTERNS)})
         self._base = float(device_power.base_watts(self.power, written.power_state)[0])
+        without_work = np.eye(1, len(self.power.parameters))
+        _, base_sd = device_power.active_watts(self.power, without_work, written.power_state[:1])
+        self._base_sd = float(np.hypot(base_sd[0], self._between * self._base))
         seconds, _ = self._state.seconds_per_byte(written)
         if not np.nan_to_num(seconds).any():  # nobody saw this state work: as the first one does
             written = replace(written, background_state=np.zeros_like(written.background_state))
@@ -544,11 +547,12 @@ class DriveModel:
 
     def _levels(self, at: idle_gaps.Levels) -> _Descent:
         """What the drives draw without requests, level by level."""
+        awake_sd = np.full_like(at.idle_sd, self._base_sd)
         if self._sleep is None:
             return _Descent(
                 (at.awake, at.idle, at.asleep),
                 (self._settle, np.maximum(at.sleeps_after, self._settle)),
-                (np.zeros_like(at.idle_sd), at.idle_sd, at.idle_sd),
+                (awake_sd, at.idle_sd, at.idle_sd),
             )
         asleep = self._sleep.watts[2:]
         sds = ((one.high - one.low) / (2.0 * NORMAL_90) for one in asleep)
@@ -556,7 +560,7 @@ class DriveModel:
         return _Descent(
             (at.awake, at.idle, *(np.minimum(one.value * rows, at.idle) for one in asleep)),
             self._sleep.after,
-            (0.0 * rows, at.idle_sd, *(sd * rows for sd in sds)),
+            (awake_sd, at.idle_sd, *(sd * rows for sd in sds)),
         )
 
 

@@ -306,7 +306,7 @@ class _Processes:
         return tuple(sorted(pollers, key=lambda poller: (not poller.certain, poller.pid)))
 
     def _folders(self) -> Iterator[tuple[int, Path]]:
-        for folder in self._proc.iterdir():
+        for folder in self._proc.glob("[0-9]*"):
             if folder.name.isdigit() and int(folder.name) != os.getpid():
                 yield int(folder.name), folder
 

@@ -220,17 +220,16 @@ def _interval(watts: Floats, sd: Floats, *, in_ratios: NDArray[np.bool_]) -> tup
 
 def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
     """Parts that add up to the watts: what differs is the requests', idle only where none came."""
-    dynamic = sum(parts.values()) - parts["idle"]
-    wanted = watts - parts["idle"]
-    if dynamic > 0 and wanted >= 0:
-        scale = wanted / dynamic
-        return {name: part if name == "idle" else part * scale for name, part in parts.items()}
-    total = sum(parts.values())
-    if total <= 0:
-        return {**dict.fromkeys(parts, 0.0), "idle": watts}
+    idle = parts["idle"]
+    dynamic = sum(part for name, part in parts.items() if name != "idle")
     if dynamic <= 0:
         return {**dict.fromkeys(parts, 0.0), "idle": watts}
-    return {name: part * watts / total for name, part in parts.items()}
+    if watts < idle:
+        return {name: part * watts / (idle + dynamic) for name, part in parts.items()}
+    above = watts - idle
+    return {
+        name: idle if name == "idle" else part / dynamic * above for name, part in parts.items()
+    }
 
 
 def _uses(intervals: Intervals) -> Floats:

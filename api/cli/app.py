@@ -177,6 +177,10 @@ def run(arguments: list[str] | None = None) -> int:
         except OSError:
             console.emit("\n")  # raises what is meant where Typer could not write its help
             raise
+        except SystemExit as left:  # Typer and rich leave so where nobody reads their help
+            if isinstance(left.__context__, BrokenPipeError):
+                return OUTPUT_CLOSED
+            raise
         return left_with if isinstance(left_with, int) else 0
     except IojouleError as error:
         console.error(error.message)

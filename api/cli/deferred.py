@@ -14,6 +14,9 @@ LARGEST = 9e9
 """Largest number that an option takes: seconds, watts and hours beyond it are slips, and as
 nanoseconds they would not fit 64 bits."""
 
+LARGEST_WHOLE = (1 << 63) - 1
+"""Likewise of whole numbers, which databases and the simulator keep in 64 bits."""
+
 
 class DeferredCommand(TyperCommand):
     """Stands for a command in the list of its group, and gives way to it when it is called.
@@ -63,7 +66,7 @@ class DeferredGroup(TyperGroup):
 
 
 def _bounded(callback: Any, parameters: Sequence[Any]) -> Any:
-    """The function of a command, which refuses nan, inf and numbers beyond LARGEST."""
+    """The function of a command, which refuses nan, inf and numbers beyond the largest."""
     if callback is None:
         return None
 
@@ -71,9 +74,10 @@ def _bounded(callback: Any, parameters: Sequence[Any]) -> Any:
     def bounded(*given: Any, **values: Any) -> Any:
         for parameter in parameters:
             value = values.get(parameter.name)
-            if isinstance(value, float) and not abs(value) <= LARGEST:
+            most = LARGEST_WHOLE if isinstance(value, int) else LARGEST
+            if isinstance(value, int | float) and not abs(value) <= most:
                 raise typer.BadParameter(
-                    f"{value} is out of range; write a number of at most {LARGEST:.0e}",
+                    f"{value} is out of range; write a number of at most {most:.0e}",
                     param_hint=f"'{parameter.opts[0]}'",
                 )
         return callback(*given, **values)

@@ -25,7 +25,7 @@ from iojoule.api.cli.meter import (
     SysfsOption,
 )
 from iojoule.api.exporter import opentelemetry
-from iojoule.api.exporter.prometheus import registry_of, write_textfile
+from iojoule.api.exporter.prometheus import registry_of, textfile_writer
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
 from iojoule.meter.group_sums import NAMED_MAX
@@ -87,7 +87,7 @@ def exporter(
         publisher = Publisher(LiveMeter(options))
         registry = registry_of(publisher)
         if textfile is not None:
-            publisher.after = lambda _: write_textfile(registry, textfile)
+            publisher.after = textfile_writer(registry, textfile, console.warn)
         stack.enter_context(publisher)
         if textfile is None:
             stack.enter_context(_listening(host, port, registry))

@@ -8,7 +8,7 @@ A scrape reads what the meter has published and computes nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.atomic import output_file, write_atomically
+from iojoule.datasets.errors import InputError
 from iojoule.meter.cgroup_names import names_of
 from iojoule.meter.cpu import CpuReading
 from iojoule.meter.group_sums import GroupReadings
@@ -71,6 +72,36 @@ def write_textfile(registry: CollectorRegistry, path: Path) -> None:
     """Write all series, whole or not at all; not synced, since that would wake a drive."""
     with output_file(path):
         write_atomically(path, lambda stream: stream.write(generate_latest(registry)), sync=False)
+
+
+def textfile_writer(
+    registry: CollectorRegistry, path: Path, warn: Callable[[str], None]
+) -> Callable[[object], None]:
+    """Write all series now, and return what writes them again: a full disk costs no joules.
+
+    Args:
+        registry: Of the series.
+        path: The file.
+        warn: Told once when the file cannot be written any more.
+
+    Raises:
+        InputError: It cannot be written now.
+    """
+    write_textfile(registry, path)
+    failing = False
+
+    def write(_: object) -> None:
+        nonlocal failing
+        try:
+            write_textfile(registry, path)
+        except InputError as error:
+            if not failing:
+                warn(error.message)
+            failing = True
+        else:
+            failing = False
+
+    return write
 
 
 def _drives(readings: Iterable[Reading]) -> list[Metric]:

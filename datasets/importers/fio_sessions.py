@@ -1,7 +1,7 @@
 """Which runs of fio were made in one sitting: by folder, host, drive and time.
 
 A session is one sitting with one drive and one host. The names of folders that say only what was
-swept (`4k`, `randread`, `randrw75`) do not part it, a pause of hours does.
+swept (`4k`, `randread`, `randrw75`, `qd32`, `numjobs-4`) do not part it, a pause of hours does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ PAUSE_SECONDS = 6 * 3600.0
 """A longer time without a run ends a sitting: the public sweeps pause for minutes, and a night
 apart a drive has another temperature and another state."""
 
-_SWEPT = re.compile(r"(\d+[kmg]?i?b?|(rand)?(read|write|rw)\d*)", re.IGNORECASE)
+_SWEPT = re.compile(
+    r"((rw|bs|qd|(io)?depth|(num)?jobs)[-_=]?)?(\d+[kmg]?i?b?|(rand)?(read|write|rw)\d*)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)

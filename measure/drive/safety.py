@@ -24,6 +24,7 @@ from iojoule.measure.host.changes import mounts
 
 PROC = Path("/proc")
 
+_TIMEOUT_SECONDS = 60.0
 _LOOKS = 5
 _BETWEEN_LOOKS_SECONDS = 0.4
 
@@ -53,14 +54,20 @@ def signatures(device: BlockDevice) -> list[Signature]:
     nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
     present = []
     for node in nodes:
-        done = subprocess.run(
-            [program, "--no-act", "--json", str(node)],
-            capture_output=True,
-            check=False,
-            timeout=60,
-            start_new_session=True,
-            env=program_environment(),
-        )
+        try:
+            done = subprocess.run(
+                [program, "--no-act", "--json", str(node)],
+                capture_output=True,
+                check=False,
+                timeout=_TIMEOUT_SECONDS,
+                start_new_session=True,
+                env=program_environment(),
+            )
+        except subprocess.TimeoutExpired:
+            raise HostStateError(
+                f"{node}: wipefs cannot tell what is on it within {_TIMEOUT_SECONDS:g} s; the "
+                "drive hangs or has vanished"
+            ) from None
         if done.returncode != 0:
             raise HostStateError(
                 f"{node}: wipefs cannot tell what is on it "
@@ -164,7 +171,7 @@ def _swaps(proc: Path) -> list[str]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text().splitlines()
+        return path.read_text(errors="replace").splitlines()
     except OSError:
         return []
 
@@ -178,7 +185,7 @@ def _openers(proc: Path, device: BlockDevice) -> list[str]:
             continue
         with suppress(OSError):
             if any(_is_one_of(handle, numbers) for handle in (folder / "fd").iterdir()):
-                name = (folder / "comm").read_text().strip()
+                name = (folder / "comm").read_text(errors="replace").strip()
                 processes.append(f"{folder.name} ({name})")
     return sorted(processes)
 

@@ -44,6 +44,9 @@ _UNNAMED = {"access times": "strictatime", "discard": "nodiscard"}
 
 _TIMEOUT_SECONDS = 20.0
 
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+"""Of blank, tab, line feed and backslash in mountinfo (seq_path)."""
+
 
 @dataclass(frozen=True)
 class Mount:
@@ -60,16 +63,16 @@ class Mount:
 def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
     """Everything that is mounted from devices of these numbers (`259:0`)."""
     try:
-        lines = (proc / "self" / "mountinfo").read_text().splitlines()
+        text = (proc / "self" / "mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
         return []
     result = []
-    for line in lines:
+    for line in text.split("\n"):  # a name may hold any other blank of Unicode
         before, _, after = line.partition(" - ")
-        words, rest = before.split(), after.split()
+        words, rest = before.split(" "), after.split(" ")
         if len(words) > 5 and words[2] in numbers:
-            point = words[4].encode().decode("unicode_escape")
-            kind = rest[0] if rest else ""
+            point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), words[4])
+            kind = rest[0]
             source = rest[1] if len(rest) > 1 else words[2]
             options = tuple(words[5].split(","))
             own = tuple(rest[2].split(",")) if len(rest) > 2 else ()
@@ -101,15 +104,22 @@ class MountOption:
     def set(self, value: str) -> None:
         """Remount with it; reads it back."""
         name, *words = self._words(value)
-        done = subprocess.run(
-            [find_program(name, "apt-get install mount", HostStateError), *words],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-            start_new_session=True,
-            env=program_environment(),
-        )
+        try:
+            done = subprocess.run(
+                [find_program(name, "apt-get install mount", HostStateError), *words],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+                start_new_session=True,
+                env=program_environment(),
+            )
+        except subprocess.TimeoutExpired:
+            raise HostStateError(
+                f"{self.point}: was not remounted with {value} within {_TIMEOUT_SECONDS:g} s; its "
+                "drive hangs or has vanished"
+            ) from None
         if done.returncode != 0:
             raise HostStateError(
                 f"{self.point}: cannot be remounted with {value} ({done.stderr.strip()}); it needs "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedRandom
 from pathlib import Path
@@ -268,18 +268,30 @@ class HostState:
 def restore_abandoned(folder: Path | None = None) -> list[str]:
     """Restore the changes of killed campaigns, and report them.
 
-    What kernel or drive forget at a reboot is not written again after one. Raises HostStateError if
-    something could not be restored; its journal stays.
+    What kernel or drive forget at a reboot is not written again after one. Goes on where a journal
+    or a change fails; its journal stays.
+
+    Raises:
+        HostStateError: Something could not be restored.
+        CampaignError: There is a journal that is not obeyed.
     """
     messages: list[str] = []
-    for path, content in _journals(folder or journals_folder()):
-        if _alive(content):
-            continue
-        if content.boot_id != _boot_id():
-            messages.append(f"{content.drive}: the host was restarted since, which restored it")
+    failed: list[IojouleError] = []
+    for path in sorted((folder or journals_folder()).glob("restore-*.json")):
+        try:
+            content = _journal(path)
+            if _alive(content):
+                continue
+            if content.boot_id != _boot_id():
+                messages.append(f"{content.drive}: the host was restarted since, which restored it")
+            else:
+                messages += _restore(path, content)
+        except IojouleError as error:
+            failed.append(error)
         else:
-            messages += _restore(path, content)
-        path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+    if failed:
+        raise type(failed[0])("; ".join(error.message for error in failed))
     return messages
 
 
@@ -295,9 +307,9 @@ def _readable_value(change: Change) -> str | None:
 
 
 def _restore(path: Path, content: Journal) -> list[str]:
-    messages = []
-    for record in reversed(content.changes):
-        change, before = record.change(), record.before
+    messages, failed = [], []
+    # all of it is known before any of it is obeyed
+    for change, before in [(one.change(), one.before) for one in reversed(content.changes)]:
         if not change.is_there():
             messages.append(f"{content.drive}: is gone, so nothing is put back there")
             continue
@@ -308,24 +320,23 @@ def _restore(path: Path, content: Journal) -> list[str]:
                     f"{content.drive}: restored after a crash: {change.command(before)}"
                 )
         except IojouleError as error:
-            raise HostStateError(
-                f"{content.drive}: an interrupted campaign left it changed and "
-                f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
-                f"{path}"
-            ) from None
+            failed.append(f"`{change.command(before)}` fails ({error.message})")
+    if failed:
+        raise HostStateError(
+            f"{content.drive}: an interrupted campaign left it changed and {'; '.join(failed)}; do "
+            f"it by hand, then remove {path}"
+        )
     return messages
 
 
-def _journals(folder: Path) -> Iterator[tuple[Path, Journal]]:
-    for path in sorted(folder.glob("restore-*.json")):
-        try:
-            content = Journal.model_validate_json(read_trusted(path))
-        except (OSError, UnicodeDecodeError, ValidationError):
-            raise CampaignError(
-                f"{path}: is not a journal that this iojoule can read; see what it says, restore "
-                "by hand, and remove it"
-            ) from None
-        yield path, content
+def _journal(path: Path) -> Journal:
+    try:
+        return Journal.model_validate_json(read_trusted(path))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        raise CampaignError(
+            f"{path}: is not a journal that this iojoule can read; see what it says, restore "
+            "by hand, and remove it"
+        ) from None
 
 
 def _alive(content: Journal) -> bool:

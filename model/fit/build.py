@@ -320,14 +320,11 @@ def _surface_order(surface: Surface) -> tuple[str, str]:
 
 
 def _host(recipe: Recipe, fits: Sequence[SurfaceFit]) -> HostPerformance:
-    """Host costs, each from the first surface whose rows tell it."""
-    fitted = fits[0].fitted
-    costs = dict(fitted.paths)
-    seen = set(fits[0].measured_paths)
-    for fit in fits[1:]:
-        costs |= {path: fit.fitted.paths[path] for path in set(fit.measured_paths) - seen}
-        seen |= set(fit.measured_paths)
-    seen_schedulers = {str(name) for name in fits[0].rows.scheduler}
+    """Host costs, each from the first surface whose rows tell it (`fit_surfaces`)."""
+    fitted = fits[-1].fitted
+    seen = {path for fit in fits for path in fit.measured_paths}
+    costs = fits[0].fitted.paths | {path: fitted.paths[path] for path in seen}
+    seen_schedulers = {str(name) for fit in fits for name in fit.rows.scheduler}
     paths = []
     for path in recipe.host_paths:
         key = (path.engine.value, path.completion.value, path.submission_polling)
@@ -365,7 +362,7 @@ def _host(recipe: Recipe, fits: Sequence[SurfaceFit]) -> HostPerformance:
     return HostPerformance(
         host_id=recipe.host.host_id,
         cpu_cores=recipe.host.cpu_cores,
-        sharpness=rounded(fitted.knots.host_sharpness)[0],
+        sharpness=rounded(fits[0].fitted.knots.host_sharpness)[0],
         paths=paths,
         schedulers=schedulers,
     )

@@ -307,6 +307,9 @@ class Settings:
         host_cores: Cores of the reference host.
         max_transfer_bytes: Larger requests are split.
         priors: What to assume where the data are silent.
+        known_paths: Whose costs another surface has told: they are as in `path_priors`.
+        known_schedulers: Likewise.
+        host_sharpness: Of the host's bend, where another surface has told it.
     """
 
     path_priors: dict[PathKey, PathPrior]
@@ -314,6 +317,9 @@ class Settings:
     host_cores: int
     max_transfer_bytes: float
     priors: Priors
+    known_paths: frozenset[PathKey] = frozenset()
+    known_schedulers: frozenset[str] = frozenset()
+    host_sharpness: float | None = None
 
 
 @dataclass
@@ -449,13 +455,25 @@ class _Problem:
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
         self.sessions = sorted({str(name) for name in rows.session})
+        known_sharpness, priors = settings.host_sharpness, settings.priors
+        if known_sharpness is not None:
+            priors = replace(priors, host_sharpness=known_sharpness)
         self.layout = Layout(
-            settings.priors,
+            priors,
             self.knots,
             [settings.path_priors[path] for path in self.paths],
             [settings.scheduler_priors[name] for name in self.schedulers],
             [stands_apart(name) for name in self.sessions],
         )
+        known = np.array([path in settings.known_paths for path in self.paths], dtype=bool)
+        told = np.array([name in settings.known_schedulers for name in self.schedulers], dtype=bool)
+        self.held = np.zeros(self.layout.start.size, dtype=bool)
+        for name, which in (
+            *((cost, known) for cost in ("added", "core", "wakeup")),
+            ("scheduler", np.repeat(told, 2)),
+            ("log_k", [False, known_sharpness is not None]),
+        ):
+            self.held[self.layout.slices[name]] = which
         self.path_index = np.array([self.paths.index(key) for key in keys])
         none_last = [*self.schedulers, "none"]
         self.scheduler_index = np.array([none_last.index(str(s)) for s in rows.scheduler])
@@ -472,6 +490,7 @@ class _Problem:
         The shifts have the shape (3, ..., sessions).
         """
         part, several = self.layout.part, vector.shape[:-1]
+        vector = np.where(self.held, self.layout.start, vector)
         cost = np.exp(np.stack([part(vector, n) for n in ("added", "core", "wakeup")], axis=-1))
         extra = np.exp(part(vector, "scheduler").reshape(*several, -1, 2))
         extra = np.concatenate([extra, np.zeros((*several, 1, 2))], axis=-2)
@@ -481,6 +500,7 @@ class _Problem:
     def curve_knots(self, vector: Floats) -> Knots:
         """The curve's parameters, or those of several curves."""
         part, physical = self.layout.part, self.layout.part(vector, "physical")
+        vector = np.where(self.held, self.layout.start, vector)
         second = 1 if vector.ndim == 1 else slice(1, 2)
         return Knots(
             self.knots,

@@ -88,6 +88,9 @@ def _key(rows: Rows, settings: Settings, more: str) -> str:
         settings.host_cores,
         settings.max_transfer_bytes,
         settings.priors,
+        sorted(settings.known_paths & seen),
+        sorted(settings.known_schedulers & names),
+        settings.host_sharpness,
     )
     digest.update(repr(parts).encode())
     return digest.hexdigest()
@@ -129,10 +132,6 @@ class SurfaceFit:
         return export_surface(
             self.fitted, self.rows, self.recipe, interval_widths(self.scores, names)
         )
-
-
-PATH_SD = 0.1
-"""Log sd of a host path's costs on the surfaces after the first whose rows took it."""
 
 
 def surface_rows(
@@ -226,7 +225,10 @@ def fit_surfaces(
     memory: SurfaceMemory | None = None,
     priors_of: PriorsOf = surface_priors,
 ) -> list[SurfaceFit]:
-    """Fit every surface, the richest first; the host costs that one tells hold for the next."""
+    """Fit every surface, the richest first.
+
+    The profile keeps one host: what a surface tells of it holds for the next.
+    """
     memory = memory or SurfaceMemory()
     candidates = []
     for surface in recipe.surfaces or default_surfaces(measurements):
@@ -240,6 +242,8 @@ def fit_surfaces(
         )
     candidates.sort(key=lambda item: -len(item[1]))
     priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
+    known_paths: frozenset[PathKey] = frozenset()
+    known_schedulers: frozenset[str] = frozenset()
     fits: list[SurfaceFit] = []
     for candidate, rows in candidates:
         learn = candidate.evidence == Evidence.MEASURED and len(rows) >= 2
@@ -249,14 +253,22 @@ def fit_surfaces(
             recipe.host.cpu_cores,
             recipe.max_transfer_bytes,
             priors_of(candidate),
+            known_paths,
+            known_schedulers,
+            float(fits[0].fitted.knots.host_sharpness) if fits else None,
         )
         fitted = memory.fit(rows, settings, learn=learn)
         fits.append(SurfaceFit(candidate, rows, fitted))
-        # what a path costs the host is known from the first surface whose rows took it
-        seen = set(fits[-1].measured_paths) - {p for fit in fits[:-1] for p in fit.measured_paths}
-        priors |= {path: PathPrior(*fitted.paths[path], PATH_SD) for path in seen}
-        if candidate is candidates[0][0]:
-            schedulers = dict(fitted.schedulers)
+        own = frozenset(fits[-1].measured_paths)
+        priors = priors | {
+            path: PathPrior(*fitted.paths[path], priors[path].log_sd) for path in own - known_paths
+        }
+        known_paths |= own
+        measured = frozenset(str(name) for name in rows.scheduler) & schedulers.keys()
+        schedulers = schedulers | {
+            name: fitted.schedulers[name] for name in measured - known_schedulers
+        }
+        known_schedulers |= measured
     return fits
 
 

@@ -87,8 +87,8 @@ def sections(text: str, where: str) -> list[Section]:
                 f"{where}: line {number}: more than {OPTIONS_MAX} options, and fio knows fewer; "
                 "not a fio job file"
             )
-    if not jobs:
-        raise InputError(f"{where}: no job section; not a fio job file")
+    if not any(job.options for job in jobs):
+        raise InputError(f"{where}: no job section with an option; not a fio job file")
     return jobs
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,16 @@ def test_a_full_disk_is_named_and_leaves_the_old_pair(
     monkeypatch.undo()
     assert read_dataset(tmp_path / "runs") == some(2)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_a_place_that_cannot_hold_the_metadata_is_refused_before_the_data(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "runs.json")
+    with pytest.raises(InputError):
+        write_dataset(some(), tmp_path / "runs")
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.json"]
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:

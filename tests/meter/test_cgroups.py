@@ -1,5 +1,6 @@
 """Counters of control groups: both layouts, groups that come and go, and their texts' variants."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,15 @@ def counts(interval: GroupInterval, column: str = "rbytes") -> dict[tuple[object
         value = int(values[COLUMNS.index(column)])
         sums[name, drive] = sums.get((name, drive), 0) + value
     return {key: value for key, value in sums.items() if value}
+
+
+def test_a_name_of_any_bytes_is_told_as_utf_8(tree: Tree, reader: GroupReader) -> None:
+    tree.group(os.fsdecode(b"\xff"))
+    reader.read()
+    tree.group(os.fsdecode(b"\xff"), line("259:0", rbytes=10))
+    interval = reader.read()
+    assert interval.counts[0, 0] == 10
+    assert str(interval.groups[0]).encode() == rb"/\xff"
 
 
 def test_differences_since_the_last_reading(tree: Tree, reader: GroupReader) -> None:

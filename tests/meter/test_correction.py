@@ -91,3 +91,12 @@ def test_what_was_learnt_wears_off_to_what_was_unknown_before() -> None:
     correction.follow(seen, 1e7)
     late = correction.corrected(seen).sd
     assert soon < late < 0.3 * seen.watts
+
+
+def test_a_profile_and_an_instrument_without_uncertainty() -> None:
+    correction, seen = Correction(), interval()
+    correction.learn(5.0, 0.0, seen, 0.0)
+    correction.follow(seen, 1.0)
+    corrected = correction.corrected(seen)
+    assert seen.watts <= corrected.watts <= 5.0
+    assert 0 < corrected.sd < np.inf

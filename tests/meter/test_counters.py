@@ -67,6 +67,13 @@ def test_counters_that_fell_give_no_interval(host: Host, counters: BlockCounters
     assert (len(found), found.problems) == (0, {"nvme0n1": RESET})
 
 
+def test_a_name_with_a_slash_is_found(host: Host) -> None:
+    host.disk("cciss!c0d0")
+    host.counters["cciss/c0d0"] = host.counters.pop("cciss!c0d0")
+    host.write()
+    assert "cciss!c0d0" in [drive.name for drive in Clock(host).look().drives]
+
+
 def test_drives_come_and_go(host: Host, counters: BlockCounters) -> None:
     first = counters.read()
     host.nvme("nvme1n1", "S2")

@@ -216,6 +216,10 @@ def test_of_a_drive_of_which_only_the_kind_is_known_little_is_sure(
     busy = model.step(amounts(reads=100, in_flight=0.5), States.fresh(1))
     assert 0 < idle.watts[0] < busy.watts[0] < 20
     assert idle.sd[0] > 0.2 * idle.watts[0]
+    after_requests = States.fresh(1)
+    model.step(amounts(reads=100, in_flight=0.5), after_requests)
+    settles = model.step(amounts(0.01), after_requests)
+    assert settles.sd[0] > 0.2 * settles.watts[0]
 
 
 def test_a_profile_without_watts_is_refused() -> None:

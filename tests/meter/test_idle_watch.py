@@ -157,3 +157,10 @@ def test_a_drive_that_vanishes_is_named(tmp_path: Path) -> None:
     clock = Clock({0.5: lambda: write(proc / "diskstats", "")})
     with pytest.raises(HostStateError, match="nvme0n1"):
         watch(["nvme0n1"], 1.0, proc=proc, clock=clock, sleep=clock.sleep)
+
+
+@pytest.mark.parametrize("there", ["nowhere", "file"])
+def test_what_is_no_procfs_is_an_error_of_the_host(tmp_path: Path, there: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HostStateError):
+        watch(["nvme0n1"], 1.0, proc=tmp_path / there)

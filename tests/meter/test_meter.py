@@ -118,6 +118,16 @@ def test_an_instrument_counts_instead_and_corrects_what_comes_after(clock: Clock
     assert abs(np.mean(errors)) < 0.03
 
 
+def test_parts_add_up_exactly_where_work_takes_hardly_any_of_an_interval(clock: Clock) -> None:
+    metered = meter()
+    metered.step(clock.look())
+    clock.host.did("nvme0n1", writes=1, ms=1)
+    metered.step(clock.look(0.001))
+    (reading,) = metered.step(clock.look(3600.0), {"nvme0n1": (2.0, 0.01)})
+    assert reading.part_watts["background"] > 0
+    assert sum(reading.part_watts.values()) == pytest.approx(2.0, rel=1e-12)
+
+
 def test_a_model_that_no_longer_fits_is_named(clock: Clock) -> None:
     metered = meter()
     metered.step(clock.look())

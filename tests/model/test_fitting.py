@@ -39,6 +39,36 @@ def test_profile_repeats_what_was_measured(profile: DeviceProfile, measure: Make
     assert set(answer.evidence_words()) == {"measured"}
 
 
+def test_a_profile_of_several_surfaces_repeats_the_rows_of_each() -> None:
+    # what limits reads might be the host, what limits writes cannot be that host
+    measured = [
+        Measurement.model_validate(
+            {
+                "workload": {"operation": operation},
+                "configuration": {
+                    "request_bytes": size,
+                    "queue_depth": depth,
+                    "engine": "io_uring",
+                },
+                "observations": {"iops": min(depth / seconds, most)},
+            }
+        )
+        for size in (4096, 16384, 65536)
+        for depth in (1, 4, 16, 64, 256)
+        for operation, seconds, most in (("read", 70e-6, 200e3), ("write", 20e-6, 450e3))
+    ]
+    fitted = Predictor(fit_profile(generic_recipe("truth", "Truth"), measured, []))
+    columns = {
+        "engine": ["io_uring"] * len(measured),
+        "operation": [one.workload.operation.value for one in measured],
+        "request_bytes": [one.configuration.request_bytes for one in measured],
+        "queue_depth": [one.configuration.queue_depth for one in measured],
+    }
+    answer, _ = fitted.predict_columns(columns, len(measured))
+    iops = [one.observations.iops for one in measured]
+    np.testing.assert_allclose(answer["iops"].value, iops, rtol=0.02)
+
+
 @pytest.mark.parametrize(("depth", "jobs"), [(8, 1), (32, 1), (128, 1), (8, 4)])
 def test_profile_finds_the_truth_between_depths(
     profile: DeviceProfile, depth: int, jobs: int

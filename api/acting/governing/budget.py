@@ -67,10 +67,18 @@ def watts_of_plan(plan: Plan, share: FleetShare) -> float:
 
     The drives of a group are interchangeable and the plan does not say which host has which: each
     host has its share of the group's watts, at the fleet's confidence.
+
+    Raises:
+        InputError: It is no plan for this host.
     """
-    [group] = [one for one in plan.groups if one.name == share.group]
-    total = sum(one.drives * one.watts_bound for one in group.assignments)
-    return total * share.drives / group.count
+    for group in plan.groups:
+        total = sum(one.drives * one.watts_bound for one in group.assignments)
+        if group.name == share.group and group.count >= share.drives and total >= 0:
+            return total * share.drives / group.count
+    raise InputError(
+        f"its plan has no watts for {share.drives} drives of group {share.group}; look at the "
+        "service's version and at the fleet file"
+    )
 
 
 class PlannedBudget:
@@ -110,7 +118,6 @@ class PlannedBudget:
         self._thread = threading.Thread(target=self._run, name="budget", daemon=True)
 
     def __enter__(self) -> PlannedBudget:
-        self.refresh()
         self._thread.start()
         return self
 
@@ -129,6 +136,8 @@ class PlannedBudget:
             plans = self._ask(self._share.fleet())
             passed = self._clock() - self._begin
             begun = [plan for plan in plans if plan.from_seconds <= passed]
+            if not plans:
+                raise InputError("it has no plan; look at the service's version")
             watts = watts_of_plan((begun or plans)[-1 if begun else 0], self._share)
         except IojouleError as error:
             if not self._failing:
@@ -144,5 +153,7 @@ class PlannedBudget:
         self._last = self._clock(), watts
 
     def _run(self) -> None:
+        """Also the first request: nobody waits for a service that hangs."""
+        self.refresh()
         while not self._ending.wait(self._every):
             self.refresh()

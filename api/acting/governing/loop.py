@@ -32,7 +32,7 @@ from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors import open_sensor
-from iojoule.meter.counters import PROC, VANISHED, BlockCounters, Intervals, difference
+from iojoule.meter.counters import PROC, BlockCounters, Intervals, Snapshot, difference
 from iojoule.meter.estimate import DriveModel, States
 from iojoule.meter.instrument import Instrument
 from iojoule.recommender.sla import Sla
@@ -252,6 +252,8 @@ class Governor:
             self._counters = BlockCounters(options.proc, options.sysfs, also=names, only=names)
             self._stack.callback(self._counters.close)
             self._before = self._counters.read()
+            there = _keys(self._before)
+            self._keys = {name: there[name] for name in names if name in there}
         except BaseException:
             self._stack.close()
             raise
@@ -284,8 +286,8 @@ class Governor:
         now = self._counters.read()
         intervals = difference(self._before, now)
         self._before = now
-        self._drop(intervals)
-        place = {drive.name: row for row, drive in enumerate(intervals.drives)}
+        self._drop(now)
+        place = {name: row for row, one in enumerate(intervals.drives) for name in one.devices}
         seen = {
             name: self._look(self._drives[name], intervals, place[name], now.monotonic_seconds)
             for name in self._drives
@@ -301,12 +303,13 @@ class Governor:
             decisions[name] = self._decide(self._drives[name], one, watts[name])
         return decisions
 
-    def _drop(self, intervals: Intervals) -> None:
-        for name, problem in intervals.problems.items():
-            if problem == VANISHED and name in self._drives:
-                self._say(f"{name}: has vanished; it is no longer governed")
-                drive = self._drives.pop(name)
-                self.gone[name] = drive.totals
+    def _drop(self, now: Snapshot) -> None:
+        """Leave drives that are gone, also where another one has taken their name."""
+        there = _keys(now)
+        for name in [name for name, key in self._keys.items() if there.get(name) != key]:
+            self._say(f"{name}: has vanished; it is no longer governed")
+            del self._keys[name]
+            self.gone[name] = self._drives.pop(name).totals
         if not self._drives:
             raise DriveError("every governed drive has vanished")
 
@@ -512,6 +515,11 @@ class Governor:
 def summary(name: str, totals: Totals) -> dict[str, Any]:
     """What came of governing a drive, as a record."""
     return {"device": name, **{key: _figure(value) for key, value in asdict(totals).items()}}
+
+
+def _keys(seen: Snapshot) -> dict[str, str]:
+    """Which drive each block device is of."""
+    return {name: drive.key for drive in seen.drives for name in drive.devices}
 
 
 def _name(drive: _Drive, place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,24 +11,27 @@ from pathlib import Path
 import pytest
 
 from iojoule.api.acting.governing.actuators import Actuators, require_evidence, settings_of
-from iojoule.api.acting.governing.budget import FleetShare, PlannedBudget
+from iojoule.api.acting.governing.budget import FixedBudget, FleetShare, PlannedBudget
 from iojoule.api.acting.governing.files import read_service
 from iojoule.api.acting.governing.forecast import Demand, Forecaster, Load, Setting
 from iojoule.api.acting.governing.groups import BestEffortGroup, Throttle
+from iojoule.api.acting.governing.loop import Governed, Governor, Options
 from iojoule.api.client.errors import UnreachableError
 from iojoule.datasets.errors import InputError, NoProfileError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.measure.campaign.rig import DriveFacts
+from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme import Controller, PowerState
-from iojoule.measure.errors import UnsafeDriveError
+from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host import host_files
 from iojoule.measure.host.journal import HostState
-from iojoule.recommender.fleet.document import Fleet
+from iojoule.recommender.fleet.document import Fleet, load_fleet
 from iojoule.recommender.fleet.plan import Plan
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.sla import parse_sla
 from tests.api.acting.hosts import host, values
+from tests.meter.hosts import Host
 from tests.settable import Below
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
@@ -242,6 +246,73 @@ def test_a_planned_budget_holds_for_a_while_when_the_service_is_away(tmp_path: P
     with pytest.raises(InputError):
         budget(FleetShare(file, "others", 1), plans)
     assert re.search("60 s", said[0])
+
+
+def test_a_plan_of_another_fleet_is_no_answer(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET)
+    plans = list(Planner(load_fleet(file), {"samsung-980-pro-1tb": PROFILE}).plans("least_watts"))
+    renamed = [one.model_copy(update={"name": "others"}) for one in plans[0].groups]
+    for answer in ([], [plans[0].model_copy(update={"groups": renamed})]):
+        told = answer
+        budget = PlannedBudget(FleetShare(file, "shared", 2), lambda _, told=told: told, 5.0)
+        budget.refresh()
+        assert budget.watts() == 5.0
+
+
+def test_nobody_waits_for_a_planner_that_hangs(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET)
+    hangs = threading.Event()
+
+    def ask(_: Fleet) -> list[Plan]:
+        hangs.wait(60)
+        raise UnreachableError("nobody answers")
+
+    with PlannedBudget(FleetShare(file, "shared", 2), ask, 5.0) as budget:
+        assert not hangs.is_set()
+        assert budget.watts() == 5.0
+        hangs.set()
+
+
+def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iojoule.api.acting.governing.loop.wake", lambda _: None)
+    host = Host(tmp_path)
+    for name in ("nvme0n1", "nvme1n1"):
+        queue = host.nvme(name, f"S{name}") / "queue"
+        (queue / "scheduler").write_text("none [mq-deadline]\n")
+        (queue.parent / "stat").write_text("0 " * 17)
+    drives = [
+        Governed(
+            replace(
+                DriveFacts(
+                    BlockDevice(Path("/dev") / name, name, "259:0", 10**12, 512, host.sysfs),
+                    None,
+                    None,
+                ),
+                controller=CONTROLLER,
+            ),
+            None,
+            PROFILE,
+            power_states=(0,),
+            schedulers=("none",),
+        )
+        for name in ("nvme0n1", "nvme1n1")
+    ]
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    said = list[str]()
+    with Governor(
+        drives, options, FixedBudget(None), None, lambda _: None, said.append
+    ) as governor:
+        assert governor.step().keys() == {"nvme0n1", "nvme1n1"}
+        host.swap("nvme0n1", "another")
+        assert governor.step().keys() == {"nvme1n1"}
+        assert governor.gone.keys() == {"nvme0n1"}
+        host.swap("nvme1n1", "a third")
+        with pytest.raises(DriveError):
+            governor.step()
 
 
 def test_a_best_effort_group_gives_way_fast_and_comes_back_slowly() -> None:

@@ -14,7 +14,7 @@ from iojoule import __version__
 from iojoule.api.cli import app as app_module
 from iojoule.api.cli import console
 from iojoule.api.cli.deferred import DeferredCommand
-from iojoule.api.exit_codes import error_classes, exit_codes
+from iojoule.api.exit_codes import OUTPUT_CLOSED, error_classes, exit_codes
 from iojoule.datasets import errors
 
 HEAVY = ("scipy", "sklearn", "matplotlib", "pyarrow", "fastapi")
@@ -84,6 +84,14 @@ def test_interrupted_or_unread_it_ends_quietly(
     assert (done.code, done.err) == (code, "")
 
 
+def test_a_help_that_nobody_reads_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as unread:  # noqa: PTH123 - a descriptor has no path
+        monkeypatch.setattr(sys, "stdout", unread)
+        assert app_module.run(["devices", "--help"]) == OUTPUT_CLOSED
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -101,6 +109,7 @@ def test_interrupted_or_unread_it_ends_quietly(
         ("fit", "data.parquet"),
         ("import", "fio"),
         ("key", "create", "--scope", "all", "--name", "x"),
+        ("audit", "--last", "99999999999999999999"),
     ],
 )
 def test_what_is_not_understood_exits_with_2(arguments: tuple[str, ...], iojoule) -> None:

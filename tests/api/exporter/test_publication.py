@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from iojoule.api.application.meter import LiveMeter, MeterOptions
-from iojoule.api.exporter.prometheus import registry_of, write_textfile
+from iojoule.api.exporter.prometheus import registry_of, textfile_writer, write_textfile
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
 from iojoule.meter.group_sums import NAMED_MAX, OTHERS
@@ -154,6 +154,23 @@ def test_a_textfile_is_whole_or_told_of(exporter: Exporter, tmp_path: Path) -> N
     assert [path.name for path in tmp_path.glob(".iojoule*")] == []
     with pytest.raises(InputError):
         write_textfile(exporter.registry, tmp_path / "nowhere" / "iojoule.prom")
+
+
+def test_a_textfile_that_cannot_be_written_for_a_while_ends_nothing(
+    exporter: Exporter, tmp_path: Path
+) -> None:
+    folder, warned = tmp_path / "collector", list[str]()
+    with pytest.raises(InputError):
+        textfile_writer(exporter.registry, folder / "iojoule.prom", warned.append)
+    folder.mkdir()
+    write = textfile_writer(exporter.registry, folder / "iojoule.prom", warned.append)
+    shutil.rmtree(folder)
+    for _ in range(3):
+        write(None)
+    folder.mkdir()
+    write(None)
+    assert len(warned) == 1
+    assert (folder / "iojoule.prom").is_file()
 
 
 def test_the_meter_steps_by_itself_and_ends(tmp_path: Path) -> None:

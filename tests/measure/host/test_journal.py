@@ -137,6 +137,24 @@ def test_what_cannot_be_put_back_names_the_command_and_the_journal(
     assert journal.exists()
 
 
+def test_what_fails_keeps_nothing_else_from_being_put_back(
+    tmp_path: Path, knob: Path, journals: Path
+) -> None:
+    killed(knob, journals)
+    (path,) = journals.iterdir()
+    content = json.loads(path.read_text())
+    stuck = tmp_path / "stuck"
+    stuck.mkdir()
+    first = {**content["changes"][0], "target": {"path": str(stuck)}}
+    path.write_text(json.dumps({**content, "changes": [*content["changes"], first]}))
+    (journals / "restore-0-0.json").write_text("not a journal")
+    with pytest.raises(CampaignError) as caught:
+        restore_abandoned(journals)
+    assert knob.read_text() == "256"
+    assert str(stuck) in caught.value.message
+    assert len(list(journals.iterdir())) == 2
+
+
 def test_a_living_campaign_is_left_alone(knob: Path, journals: Path) -> None:
     with HostState("drive", journals) as state:
         state.set(SysfsValue(str(knob)), "64")

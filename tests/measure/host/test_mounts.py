@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import HostStateError
+from iojoule.measure.host import changes
 from iojoule.measure.host.changes import Mount, MountOption, mounts, to_record
 from iojoule.measure.host.journal import HostState
 
@@ -28,6 +29,26 @@ def test_a_line_of_the_kernel_is_read(tmp_path: Path) -> None:
             ("rw", "discard"),
         )
     ]
+
+
+def test_a_mount_point_of_any_name_is_read(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    line = LINE.replace("a\\040b", "données\u00a0\u2028\\134")
+    (tmp_path / "self" / "mountinfo").write_bytes(line.encode() + b"1 1 0:1 / /\xff rw - x y rw\n")
+    [found] = mounts({"259:1"}, proc=tmp_path)
+    assert found.point == "/srv/données\u00a0\u2028\\"
+    assert found.source == "/dev/nvme0n1p1"
+
+
+def test_a_remount_that_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("mount", 20)
+
+    mount = Mount("259:1", "/srv", ("rw",), "ext4", "/dev/nvme0n1p1", ())
+    monkeypatch.setattr(changes, "mounts", lambda _: [mount])
+    monkeypatch.setattr(subprocess, "run", hang)
+    with pytest.raises(HostStateError):
+        MountOption("/srv", "259:1", "discard").set("discard")
 
 
 @pytest.fixture

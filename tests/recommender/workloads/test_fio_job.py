@@ -112,7 +112,9 @@ def test_what_cannot_be_expressed_is_refused_by_name(tmp_path: Path, line: str, 
     assert "job.fio: [reader]" in caught.value.message
 
 
-@pytest.mark.parametrize("written", ["", "bs=4k\n[a]\n", "[global]\nbs=4k\n", '{"jobs": []}\n'])
+@pytest.mark.parametrize(
+    "written", ["", "bs=4k\n[a]\n", "[global]\nbs=4k\n", "[[[[]]]]\n", '{"jobs": []}\n']
+)
 def test_other_files_are_not_job_files(tmp_path: Path, written: str) -> None:
     with pytest.raises(InputError, match="not a fio job file"):
         from_fio_job(write(tmp_path, written))
