@@ -309,7 +309,7 @@ def _readable_value(change: Change) -> str | None:
 def _restore(path: Path, content: Journal) -> list[str]:
     messages, failed = [], []
     # all of it is known before any of it is obeyed
-    for change, before in [(one.change(), one.before) for one in reversed(content.changes)]:
+    for change, before in [(step.change(), step.before) for step in reversed(content.changes)]:
         if not change.is_there():
             messages.append(f"{content.drive}: is gone, so nothing is put back there")
             continue

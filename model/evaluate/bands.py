@@ -101,9 +101,9 @@ def with_lower(names: Iterable[str]) -> frozenset[str]:
     return found if more == found else with_lower(more)
 
 
-def longer_of(one: Floats, other: Floats) -> Floats:
+def longer_of(first: Floats, second: Floats) -> Floats:
     """The longer latency of each row; the first where one of them is unknown (NaN)."""
-    return np.where(other > one, other, one)
+    return np.where(second > first, second, first)
 
 
 def put_percentiles_in_order(bands: dict[str, Band]) -> None:

@@ -512,11 +512,11 @@ class ServedLatency:
 
     def _in_order(self, name: str, scale: float) -> Floats:
         """As `at`, without what flushes add; a percentile is no shorter than a lower one."""
-        found = self._queued(name, scale)
+        latency = self._queued(name, scale)
         for lower in NOT_BELOW.get(name, ()):
             if lower in self.full.bands:
-                found = longer_of(found, self._in_order(lower, scale))
-        return found
+                latency = longer_of(latency, self._in_order(lower, scale))
+        return latency
 
     def band(self, name: str) -> Band:
         """A mean or percentile with its interval.

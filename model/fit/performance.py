@@ -466,11 +466,13 @@ class _Problem:
             [stands_apart(name) for name in self.sessions],
         )
         known = np.array([path in settings.known_paths for path in self.paths], dtype=bool)
-        told = np.array([name in settings.known_schedulers for name in self.schedulers], dtype=bool)
+        settled = np.array(
+            [name in settings.known_schedulers for name in self.schedulers], dtype=bool
+        )
         self.held = np.zeros(self.layout.start.size, dtype=bool)
         for name, which in (
             *((cost, known) for cost in ("added", "core", "wakeup")),
-            ("scheduler", np.repeat(told, 2)),
+            ("scheduler", np.repeat(settled, 2)),
             ("log_k", [False, known_sharpness is not None]),
         ):
             self.held[self.layout.slices[name]] = which

@@ -103,7 +103,7 @@ def _all_rows(
     )
     depth = np.array([float(measurement.configuration.queue_depth) for measurement in known])
     commands = rate / np.minimum(size, max_transfer_bytes)
-    together = np.array([merges_requests(one.configuration.engine) for one in known], dtype=bool)
+    together = np.array([merges_requests(run.configuration.engine) for run in known], dtype=bool)
     commands /= device_power.merged(depth, size, max_transfer_bytes, sequential & together)
     background = np.array(
         [float(measurement.state.device_state in ("collecting", "steady")) for measurement in known]
