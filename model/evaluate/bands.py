@@ -96,9 +96,9 @@ NOT_BELOW: Mapping[str, tuple[str, ...]] = {
 
 def with_lower(names: Iterable[str]) -> frozenset[str]:
     """Quantities and those that put their percentiles in order."""
-    found = frozenset(names)
-    more = found.union(*(NOT_BELOW.get(name, ()) for name in found))
-    return found if more == found else with_lower(more)
+    given = frozenset(names)
+    needed = given.union(*(NOT_BELOW.get(name, ()) for name in given))
+    return given if needed == given else with_lower(needed)
 
 
 def longer_of(first: Floats, second: Floats) -> Floats:
