@@ -125,6 +125,7 @@ def solve(
                 ("mip_rel_gap", gap),
                 ("time_limit", SECONDS),
                 ("mip_max_nodes", nodes),
+                ("threads", 1),  # as many as there are cores would give each machine its own plan
             ):
                 solver.setOptionValue(name, value)
             solver.passModel(program)
