@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -132,6 +134,20 @@ def test_a_drive_without_recipe_is_asked_of_whoever_builds_from_the_catalogue() 
 
     assert Profiles(PUBLIC_DATA, build).profile_for("samsung-pm9a3", ["004-067"]) is own
     assert asked == ["samsung-pm9a3"]
+
+
+@pytest.mark.slow
+@needs_public_data
+def test_the_documented_table_is_what_the_models_answer(root: Path) -> None:
+    words = ["validate", "findings", "--data", str(PUBLIC_DATA), "-o", "json"]
+    answered = json.loads(CliRunner().invoke(app, words).stdout)["summary"]
+    text = (root / "docs" / "results" / "findings.csv").read_text("utf-8")
+    documented = list(csv.DictReader(line for line in text.splitlines() if line[0] != "#"))
+    assert len(documented) == len(answered)
+    for row, group in zip(documented, answered, strict=True):
+        assert row["rows"] == group["group"]
+        assert row["direction right"].split()[0] == str(group["direction_right"])
+        assert row["magnitude within"].split()[0] == str(group["magnitude_right"])
 
 
 @needs_public_data
