@@ -67,8 +67,6 @@ def brief(found: Recommendation, rows: int | None, columns: int) -> Iterator[Any
     if rows is None:  # blank line, headings, rule
         spare = BRIEF_LINES - 3 - len(about) - len(all_rows)
         listed = shown(found, max(1, min(BRIEF_ROWS, spare - (len(listed) > BRIEF_ROWS))))
-    if found.action == "no change":
-        listed = [(mark.replace("recommended", "today"), row) for mark, row in listed]
     listed = [(mark.removesuffix(" expected"), row) for mark, row in listed]
     if rows is None and _folds(found, listed, varying, columns):
         listed = [listed[0], *(one for one in listed[1:] if not one[0].isdigit())][:4]

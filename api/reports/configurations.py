@@ -149,10 +149,17 @@ def shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
     head = every[:most]
     if best is not None and not any(row is best for _, row in head):
         head = [*every[: most - 1], *(one for one in every if one[1] is best)]
-    word = first_word(found) if found.action == "ranking" else "recommended"
-    marked = [(f"{place} {word}" if row is best else str(place), row) for place, row in head]
     today = found.current
-    if today is not None and (best is None or not same_setting(today, best)):
+
+    def mark(place: int, row: Row) -> str:
+        if today is not None and same_setting(row, today):
+            return f"{place} today"
+        if row is best:
+            return f"{place} {first_word(found) if found.action == 'ranking' else 'recommended'}"
+        return str(place)
+
+    marked = [(mark(place, row), row) for place, row in head]
+    if today is not None and not any(same_setting(row, today) for _, row in head):
         marked.append(("today" if today.meets_sla else "today, misses SLA", today))
     return marked
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.api.application.recommend import RecommendationAnswer, answer, workload_with
-from iojoule.api.reports.configurations import is_tied, rank_value, ranked, same_setting
+from iojoule.api.reports.configurations import is_tied, rank_value, ranked, same_setting, shown
 from iojoule.api.reports.summary import command_for, rounded, summarise, with_command
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.recommend import Recommender
@@ -90,6 +90,14 @@ def test_without_a_configuration_of_today_no_saving_is_stated(ask) -> None:
     found = ask("kv-reads.toml", current={}, free={"queue_depth": "all"})
     assert found.summary.verdict == "ranking"
     assert found.summary.saving is None
+
+
+def test_todays_configuration_is_one_row(ask) -> None:
+    found = ask("page-reads.toml", sla__latency_p99_ns_max=5e6)
+    listed = shown(found, 20)
+    (mark,) = [mark for mark, row in listed if same_setting(row, found.current)]
+    assert mark.endswith("today")
+    assert len(listed) == len({str(row.configuration) for _, row in listed})
 
 
 def test_a_ranking_begins_with_the_row_that_it_names(ask, recommender) -> None:
