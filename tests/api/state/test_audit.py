@@ -173,9 +173,9 @@ def _change_and_die(place: Place, folder: Path, number: int, committed: Any) -> 
 def test_what_was_committed_has_exactly_one_line_though_its_process_is_killed(
     state: State, tmp_path: Path, number: int
 ) -> None:
-    fork = multiprocessing.get_context("fork")
-    committed = fork.Event()
-    process = fork.Process(target=_change_and_die, args=(state.place, tmp_path, number, committed))
+    spawn = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+    committed = spawn.Event()
+    process = spawn.Process(target=_change_and_die, args=(state.place, tmp_path, number, committed))
     process.start()
     process.join(60)
     assert (process.exitcode, committed.is_set()) == (-signal.SIGKILL, True)

@@ -60,10 +60,11 @@ def _race(place: Place, folder: Path, number: int, begin: Any, admitted: Any) ->
 def test_requests_of_several_processes_at_once_exceed_no_quota(
     state: State, tmp_path: Path
 ) -> None:
-    fork = multiprocessing.get_context("fork")
-    begin, admitted = fork.Barrier(3), fork.Value("i", 0)
+    # a fork of a process with threads may wait for ever for a lock that one of them held
+    spawn = multiprocessing.get_context("spawn")
+    begin, admitted = spawn.Barrier(3), spawn.Value("i", 0)
     processes = [
-        fork.Process(target=_race, args=(state.place, tmp_path, number, begin, admitted))
+        spawn.Process(target=_race, args=(state.place, tmp_path, number, begin, admitted))
         for number in range(3)
     ]
     for process in processes:
