@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -90,6 +91,33 @@ def program_environment() -> dict[str, str]:
     set-user-id programs drop them, and by LD_PRELOAD `nvme` finds the controller of the lab.
     """
     return {**os.environ, "PATH": os.pathsep.join(map(str, _searched()))}
+
+
+def run_program(
+    command: Sequence[str], *, seconds: float, hangs: IojouleError, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of the system to its end, whatever its exit code.
+
+    It has a session of its own: Ctrl-C is for iojoule, which has to restore through such programs.
+
+    Args:
+        command: Its path (`find_program`) and words.
+        seconds: How long it may take; a drive that hangs never answers.
+        hangs: What is raised then.
+        stdin: What it reads.
+    """
+    try:
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            start_new_session=True,
+            env=program_environment(),
+        )
+    except subprocess.TimeoutExpired:
+        raise hangs from None
 
 
 def python_command(*words: str) -> list[str]:

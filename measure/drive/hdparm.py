@@ -7,13 +7,12 @@ The standby timer can be set but not read: ATA has no command that returns it.
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.errors import DriveError, HostStateError
 
 _TIMEOUT_SECONDS = 60.0
@@ -116,22 +115,12 @@ class SataDrive:
             "apt-get install hdparm, or leave standby timers and power management levels out",
             HostStateError,
         )
-        try:
-            done = subprocess.run(
-                [program, *options, str(self.node)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-                env=program_environment(),
-                start_new_session=True,  # Ctrl-C is for iojoule, which has to restore through it
-            )
-        except subprocess.TimeoutExpired:
-            raise DriveError(
-                f"{self.node}: `hdparm {options[0]}` did not answer within {_TIMEOUT_SECONDS:g} s"
-            ) from None
-        output = f"{done.stdout}\n{done.stderr}"
+        hangs = DriveError(
+            f"{self.node}: `hdparm {options[0]}` did not answer within {_TIMEOUT_SECONDS:g} s"
+        )
+        command = [program, *options, str(self.node)]
+        done = run_program(command, seconds=_TIMEOUT_SECONDS, hangs=hangs)
+        output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
         if done.returncode == 0:
             return output
         if "permission" in output.lower() or "not permitted" in output.lower():

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import re
 import struct
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.errors import DriveError, HostStateError
 
 IDENTIFY_BYTES = 4096
@@ -330,22 +329,11 @@ class NvmeController:
             HostStateError,
         )
         command = [program, verb, str(self.node), *options]
-        try:
-            # a session of its own: Ctrl-C is for iojoule, which has to restore through this command
-            done = subprocess.run(
-                command,
-                input=stdin if stdin is not None else b"",
-                capture_output=True,
-                timeout=timeout_seconds,
-                check=False,
-                start_new_session=True,
-                env=program_environment(),
-            )
-        except subprocess.TimeoutExpired:
-            raise DriveError(
-                f"{self.node}: `nvme {verb}` did not answer within {timeout_seconds:g} s; the "
-                "drive hangs or has vanished"
-            ) from None
+        hangs = DriveError(
+            f"{self.node}: `nvme {verb}` did not answer within {timeout_seconds:g} s; the drive "
+            "hangs or has vanished"
+        )
+        done = run_program(command, seconds=timeout_seconds, hangs=hangs, stdin=stdin or b"")
         if done.returncode == 0:
             return done.stdout
         raise self._failure(verb, _line(done.stderr or done.stdout))

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.changes import mounts
@@ -54,20 +53,12 @@ def signatures(device: BlockDevice) -> list[Signature]:
     nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
     present = []
     for node in nodes:
-        try:
-            done = subprocess.run(
-                [program, "--no-act", "--json", str(node)],
-                capture_output=True,
-                check=False,
-                timeout=_TIMEOUT_SECONDS,
-                start_new_session=True,
-                env=program_environment(),
-            )
-        except subprocess.TimeoutExpired:
-            raise HostStateError(
-                f"{node}: wipefs cannot tell what is on it within {_TIMEOUT_SECONDS:g} s; the "
-                "drive hangs or has vanished"
-            ) from None
+        hangs = HostStateError(
+            f"{node}: wipefs cannot tell what is on it within {_TIMEOUT_SECONDS:g} s; the drive "
+            "hangs or has vanished"
+        )
+        command = [program, "--no-act", "--json", str(node)]
+        done = run_program(command, seconds=_TIMEOUT_SECONDS, hangs=hangs)
         if done.returncode != 0:
             raise HostStateError(
                 f"{node}: wipefs cannot tell what is on it "

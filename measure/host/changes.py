@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -17,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeGuard
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme import (
     AUTONOMOUS_TRANSITIONS,
@@ -104,26 +103,17 @@ class MountOption:
     def set(self, value: str) -> None:
         """Remount with it; reads it back."""
         name, *words = self._words(value)
-        try:
-            done = subprocess.run(
-                [find_program(name, "apt-get install mount", HostStateError), *words],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_TIMEOUT_SECONDS,
-                check=False,
-                start_new_session=True,
-                env=program_environment(),
-            )
-        except subprocess.TimeoutExpired:
-            raise HostStateError(
-                f"{self.point}: was not remounted with {value} within {_TIMEOUT_SECONDS:g} s; its "
-                "drive hangs or has vanished"
-            ) from None
+        hangs = HostStateError(
+            f"{self.point}: was not remounted with {value} within {_TIMEOUT_SECONDS:g} s; its "
+            "drive hangs or has vanished"
+        )
+        command = [find_program(name, "apt-get install mount", HostStateError), *words]
+        done = run_program(command, seconds=_TIMEOUT_SECONDS, hangs=hangs)
         if done.returncode != 0:
+            reason = done.stderr.decode(errors="replace").strip()
             raise HostStateError(
-                f"{self.point}: cannot be remounted with {value} ({done.stderr.strip()}); it needs "
-                "root, and a file system that knows the option"
+                f"{self.point}: cannot be remounted with {value} ({reason}); it needs root, and a "
+                "file system that knows the option"
             )
         now = self.get()
         if now != value:

@@ -7,12 +7,11 @@ a second draws
 
 exact at L_at: its capacity, an equal share of a class, or all of it where one drive can serve it.
 Of the drive this is the law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster
-at first, so that one drive of a class that serves only what the others leave over is taken for a
-little too cheap. Watts
-are those of the drive and, where the fleet's scope says so, its share of what serving adds to the
-CPU of its host, which all drives of the host wake up once (`model.evaluate.demanded`). What is
-planned with are one-sided bounds at the fleet's confidence: all drives of a model err together, so
-the bounds add up.
+at first, so that one drive of a class that serves only what the others leave over is taken for too
+cheap, by up to a fifth. Watts are those of the drive and, where the fleet's scope says so, its
+share of what serving adds to the CPU of its host, which all drives of the host wake up once
+(`model.evaluate.demanded`). What is planned with are one-sided bounds at the fleet's confidence:
+all drives of a model err together, so the bounds add up.
 """
 
 from __future__ import annotations

@@ -158,8 +158,10 @@ void Flash::begin_moved_programs(std::uint32_t die_index, std::uint32_t lead) {
   const std::uint32_t lead_page = context_.blocks.peek(lead, Stream::moved);
   for (std::uint32_t i = 0; i < planes; ++i) {
     const std::uint32_t p = first + (lead - first + i) % planes;
-    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::program)) continue;
-    if (i > 0 && !round_robin_ && !joins(context_.blocks.peek(p, Stream::moved), lead_page)) continue;
+    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::program ||
+                  (!round_robin_ && !joins(context_.blocks.peek(p, Stream::moved), lead_page)))) {
+      continue;
+    }
     PlaneProgram& program = programs_[p];
     program.count = static_cast<std::uint8_t>(collector_.begin_program(p, moves_.data()));
     program.page = context_.blocks.allocate(p, Stream::moved);

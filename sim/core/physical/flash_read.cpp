@@ -129,8 +129,10 @@ void Flash::begin_moved_reads(std::uint32_t die_index, std::uint32_t lead) {
   std::uint32_t chain = none, count = 0;
   for (std::uint32_t i = 0; i < planes; ++i) {
     const std::uint32_t p = first + (lead - first + i) % planes;
-    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::read)) continue;
-    if (i > 0 && !joins(context_.layout.page_in_block(collector_.peek_read(p)), lead_page)) continue;
+    if (i > 0 && (!collector_.active(p) || collector_.next(p) != Step::read ||
+                  !joins(context_.layout.page_in_block(collector_.peek_read(p)), lead_page))) {
+      continue;
+    }
     const std::uint32_t index = new_read();
     PageRead& read = reads_[index];
     std::uint32_t units = 0;
