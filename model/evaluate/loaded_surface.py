@@ -234,13 +234,14 @@ class LoadedSurface:
         if unaligned.any():
             own = self.unaligned_table_of[code]
             chosen = np.where(unaligned & (own >= 0), own, chosen)
+        main = self.tables[0]
         used: list[int] = np.flatnonzero(np.bincount(chosen)).tolist()
         if len(used) == 1:
-            return self.tables[used[0]](points, self.table_path[code])
+            return self.tables[used[0]](points, self.table_path[code], main)
         out: dict[str, Floats] = {}
         for table in used:
             rows = np.flatnonzero(chosen == table)
-            learned = self.tables[table](points.take(rows), self.table_path[code[rows]])
+            learned = self.tables[table](points.take(rows), self.table_path[code[rows]], main)
             for name, values in learned.items():
                 out.setdefault(name, np.zeros(len(code)))[rows] = values
         return out

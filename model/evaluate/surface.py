@@ -15,7 +15,7 @@ with c = ceil(bytes / MDTS) commands in flight for each request.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -322,10 +322,22 @@ def log_tail_ratio(
     return ratio
 
 
+Where = tuple[Floats, Floats, Floats]
+"""log2 of queue depth, jobs and request bytes."""
+
+FOLLOWED = frozenset({"latency", "p50", "p99", "p999"})
+"""What a path without rows nearby takes over from another; how sure it is stays its own."""
+
+
+def _where(points: Points) -> Where:
+    return points.log2_depth, points.log2_jobs, points.log2_request
+
+
 class TableLookup:
     """Linear interpolation in a residual table, all quantities at once.
 
-    Outside the axes the nearest edge counts.
+    Outside the axes the nearest edge counts; what a curve misses of the drive it misses on every
+    host path, so that values change there as those of the path with most rows do.
     """
 
     def __init__(self, table: ResidualTable) -> None:
@@ -338,13 +350,41 @@ class TableLookup:
         self.names = sorted(table.values)
         self.grid = np.stack([np.array(table.values[name]) for name in self.names])
 
-    def __call__(self, points: Points, path: Indices) -> dict[str, Floats]:
-        """Return each quantity at the points; `path` indexes the table's paths.
+    def __call__(
+        self, points: Points, path: Indices, main: TableLookup | None = None
+    ) -> dict[str, Floats]:
+        """Return each quantity at the points.
 
         `on_knot` is 1 where a point coincides with a knot on every axis, else 0.
+
+        Args:
+            points: Where.
+            path: Index of each point's host path among the table's.
+            main: The path with most rows, where that is another one.
         """
-        coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
-        lows, weights = self._neighbours(coordinates)
+        out = self._interpolated(points, path)
+        if main is None or main is self:
+            return out
+        edge = self._nearest(points)
+        # inside, the table's own rows answer
+        beyond = np.flatnonzero(np.any(np.not_equal(_where(edge), _where(points)), axis=0))
+        if len(beyond):
+            first = np.zeros(len(beyond), dtype=np.intp)
+            there = main._interpolated(points.take(beyond), first)
+            at_edge = main._interpolated(edge.take(beyond), first)
+            for name in FOLLOWED & out.keys() & there.keys():
+                out[name][beyond] += there[name] - at_edge[name]
+        return out
+
+    def _nearest(self, points: Points) -> Points:
+        """The points, moved to within the axes."""
+        depth, jobs, request = (
+            np.clip(x, axis[0], axis[-1]) for axis, x in zip(self.axes, _where(points), strict=True)
+        )
+        return replace(points, log2_depth=depth, log2_jobs=jobs, log2_request=request)
+
+    def _interpolated(self, points: Points, path: Indices) -> dict[str, Floats]:
+        lows, weights = self._neighbours(_where(points))
         total = np.zeros((len(self.names), len(path)))
         for corner in range(8):
             factor = np.ones(len(path))
@@ -363,9 +403,7 @@ class TableLookup:
         out["on_knot"] = np.logical_and.reduce(near).astype(float)
         return out
 
-    def _neighbours(
-        self, coordinates: tuple[Floats, Floats, Floats]
-    ) -> tuple[list[Indices], list[Floats]]:
+    def _neighbours(self, coordinates: Where) -> tuple[list[Indices], list[Floats]]:
         """On each axis the knot at or below each coordinate, and the weight of the next one."""
         lows: list[Indices] = []
         weights: list[Floats] = []
@@ -386,7 +424,7 @@ class TableLookup:
 
 def hull_distance(hull: Hull, points: Points) -> Floats:
     """Octaves by which points lie outside a hull; 0 inside. Shape (n,)."""
-    coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
+    coordinates = _where(points)
     distance = np.zeros(len(points.log2_depth))
     for normal, offset in zip(hull.normals, hull.offsets, strict=True):
         excess = np.full_like(distance, -offset)

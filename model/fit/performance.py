@@ -395,10 +395,11 @@ class FittedSurface:
         if not self.grids:
             return out
         keys = self.series(rows)
+        main = next(iter(self.grids.values())).lookup()
         for key in sorted(set(keys)):
             at = np.array([other == key for other in keys])
             grid = self.grid_of(key[0]).lookup(key[1])
-            residual = grid(points.take(at), np.zeros(int(at.sum()), dtype=np.intp))
+            residual = grid(points.take(at), np.zeros(int(at.sum()), dtype=np.intp), main)
             for name in names:
                 out[name][at] = residual[name]
         return out

@@ -225,9 +225,10 @@ def fit_surfaces(
     memory: SurfaceMemory | None = None,
     priors_of: PriorsOf = surface_priors,
 ) -> list[SurfaceFit]:
-    """Fit every surface, the richest first.
+    """Fit every surface, that of the most requests per second of one job first.
 
-    The profile keeps one host: what a surface tells of it holds for the next.
+    The profile keeps one host: what a surface tells of it holds for the next, and who asks a
+    core for most tells most.
     """
     memory = memory or SurfaceMemory()
     candidates = []
@@ -240,7 +241,7 @@ def fit_surfaces(
             f"{recipe.device}: no measurement has throughput or latency; measure reads and writes "
             "over request size and depth first"
         )
-    candidates.sort(key=lambda item: -len(item[1]))
+    candidates.sort(key=lambda item: -float(np.max(item[1].queue_depth / item[1].latency_ns)))
     priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
     known_paths: frozenset[PathKey] = frozenset()
     known_schedulers: frozenset[str] = frozenset()

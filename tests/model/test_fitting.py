@@ -69,6 +69,48 @@ def test_a_profile_of_several_surfaces_repeats_the_rows_of_each() -> None:
     np.testing.assert_allclose(answer["iops"].value, iops, rtol=0.02)
 
 
+def test_many_rows_that_the_host_never_limits_say_nothing_of_it() -> None:
+    def row(pattern: str, size: int, depth: int, jobs: int, iops: float) -> Measurement:
+        return Measurement.model_validate(
+            {
+                "workload": {"operation": "read", "pattern": pattern},
+                "configuration": {
+                    "request_bytes": size,
+                    "queue_depth": depth,
+                    "jobs": jobs,
+                    "engine": "io_uring",
+                },
+                "observations": {"iops": iops},
+            }
+        )
+
+    random = [
+        row("random", size, depth, jobs, min(depth * jobs / 70e-6, 900e3 * jobs, 1.5e6))
+        for size in (4096, 8192)
+        for depth in (1, 4, 16, 256)
+        for jobs in (1, 2, 4)
+    ]
+    sequential = [
+        row("sequential", size, depth, jobs, min(depth * jobs / (60e-6 + size / 3e9), 3e9 / size))
+        for size in (131072, 262144, 524288, 1048576)
+        for depth in (1, 2, 4, 8, 16, 32, 64)
+        for jobs in (1, 2)
+    ]
+    columns = {
+        "engine": ["io_uring"] * 4,
+        "pattern": ["random"] * 4,
+        "queue_depth": [8, 32, 64, 128],
+        "jobs": [1, 1, 2, 4],
+    }
+    alone, both = (
+        Predictor(fit_profile(generic_recipe("truth", "Truth"), rows, [])).predict_columns(
+            columns, 4
+        )[0]["iops"]
+        for rows in (random, random + sequential)
+    )
+    np.testing.assert_allclose(both.value, alone.value, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("depth", "jobs"), [(8, 1), (32, 1), (128, 1), (8, 4)])
 def test_profile_finds_the_truth_between_depths(
     profile: DeviceProfile, depth: int, jobs: int

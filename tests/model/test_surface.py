@@ -43,6 +43,30 @@ def test_lookup_equals_an_independent_interpolator(depth: float, jobs: float, si
     np.testing.assert_allclose(found["latency"], expected, atol=1e-12)
 
 
+@given(st.floats(-1, 9), st.floats(-1, 4), st.floats(11, 20))
+def test_beyond_its_axes_a_path_changes_as_the_path_with_most_rows(
+    depth: float, jobs: float, size: float
+) -> None:
+    everywhere = [np.arange(9.0), np.arange(4.0), np.arange(12.0, 20.0)]
+    few = [np.zeros(1), np.arange(2.0), np.arange(14.0, 17.0)]
+
+    def lookup(axes: list[np.ndarray], shift: float) -> TableLookup:
+        grid = np.meshgrid(*axes, indexing="ij")
+        values = {
+            "latency": (0.1 * grid[0] + 0.01 * grid[1] - 0.001 * grid[2] + shift).ravel().tolist(),
+            "latency_sd": [shift] * grid[0].size,
+        }
+        names = ("log2_queue_depth", "log2_jobs", "log2_request_bytes")
+        known = dict(zip(names, [axis.tolist() for axis in axes], strict=True))
+        return TableLookup(ResidualTable(**known, paths=["a"], values=values))
+
+    main, own = lookup(everywhere, 0.0), lookup(few, 0.5)
+    at, first = points([depth], [jobs], [size]), np.zeros(1, dtype=np.intp)
+    found = own(at, first, main)
+    np.testing.assert_allclose(found["latency"], main(at, first)["latency"] + 0.5, atol=1e-12)
+    np.testing.assert_allclose(found["latency_sd"], 0.5)
+
+
 def test_hull_distance_is_zero_inside_and_octaves_outside() -> None:
     hull = Hull(
         normals=[(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)], offsets=[8.0, 0.0], fixed=(None, 0.0, 12.0)
