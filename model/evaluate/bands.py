@@ -68,6 +68,8 @@ class Direction:
         log_value: Log of each quantity, ns.
         half_width: Log half width of 90 % of each.
         evidence: Codes.
+        sharpness: k of the curve over the requests in flight (`model.evaluate.surface`), that of
+            the host's ceiling where it binds.
         log_drive: Log of the share of the mean latency that would be left if nothing waited for
             the host's cores; None where nobody asks.
         write_share: Share of a mix's time that its writes take; None where nothing is mixed.
@@ -76,6 +78,7 @@ class Direction:
     log_value: dict[str, Floats]
     half_width: dict[str, Floats]
     evidence: Codes
+    sharpness: Floats
     log_drive: Floats | None = None
     write_share: Floats | None = None
 
@@ -125,7 +128,7 @@ def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
     value = {name: np.empty(rows) for name in names}
     half = {name: np.empty(rows) for name in names}
     evidence = np.empty(rows, dtype=np.intp)
-    drive = np.zeros(rows)
+    sharpness, drive = np.empty(rows), np.zeros(rows)
     mixed = any(part.write_share is not None for _, part in parts)
     writes = np.zeros(rows) if mixed else None
     for indices, part in parts:
@@ -133,7 +136,8 @@ def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
             value[name][indices] = part.log_value[name]
             half[name][indices] = part.half_width[name]
         evidence[indices] = part.evidence
+        sharpness[indices] = part.sharpness
         drive[indices] = 0.0 if part.log_drive is None else part.log_drive
         if writes is not None and part.write_share is not None:
             writes[indices] = part.write_share
-    return Direction(value, half, evidence, drive, writes)
+    return Direction(value, half, evidence, sharpness, drive, writes)

@@ -264,6 +264,7 @@ def work_of(
             # without gaps bursts never end
             burst_requests=np.where(served < full, bursts, np.inf),
             write_share=1.0 - frame.read_fraction,
+            sharpness=prediction.activity.sharpness,
             buffer_requests=prediction.activity.buffer_requests,
             flush=demand.flush,
         ),

@@ -105,7 +105,7 @@ def _latency(predictor: Predictor, frame: Frame, name: str) -> dict[str, float]:
             label = source if fraction in (0.0, 1.0) else f"{operation}s: {source}"
             parts[label] = parts.get(label, 0.0) + weight * variance
     total = sum(parts.values())
-    both, _ = predictor.directions(frame, points, code, ("latency", name))
+    both = predictor.directions(frame, points, code, ("latency", name))
     whole = (float(both.half_width[name][0]) / NORMAL_90) ** 2
     parts["power state, device state and mixing"] = whole - total if whole > 1.001 * total else 0.0
     parts["specimen and unknown conditions"] = predictor.profile.between_drives_relative_sd.value**2

@@ -3,11 +3,9 @@
 As fast as possible (a closed loop) they are those of the full queue. In an open loop requests come
 by a process of their own and wait for a slot (below). In bursts the queue is full
 while a burst lasts, and a burst may have to wait for the one before it: bursts as large as the
-queue that come by chance wait as in an M/D/1 queue (Pollaczek and Khinchine),
-
-    mean wait = rho / (2 (1 - rho)) N / X,    P(wait > t) = rho exp(-2 (1 - rho) t X / N),
-
-which is the least that larger bursts wait. Bursts of fewer requests than the queue holds fill it so
+queue that come by chance wait as in an M/D/1 queue (`burst_wait`), which is the least that larger
+bursts wait. A percentile of both is joined as if what exceeds their means were independent. Bursts
+of fewer requests than the queue holds fill it so
 far: N is then the requests of a burst, and their latency R(1) + (R(N) - R(1)) (n - 1) / (N - 1) of
 n in flight, which is exact for balanced stations. Requests that wait for a flush take as much
 longer.
@@ -107,7 +105,7 @@ class ClosedLoop:
     in_flight: Floats
     alone: Mapping[str, Floats]
     full: Mapping[str, Floats]
-    sharpness: Floats | float = 1.5
+    sharpness: Floats | float
     buffer_requests: Floats | float = 0.0
     buffered_share: Floats | float = 1.0
 
@@ -478,6 +476,7 @@ class ServedLatency:
         in_flight: Requests that the queue holds.
         burst_requests: Requests of a burst; NaN where nobody knows: then it fills the queue.
         write_share: Share of writes, 0 to 1.
+        sharpness: As of `ClosedLoop`.
         buffer_requests: Requests that the write buffer takes; NaN: nobody knows (`Activity`). Then
             values and upper ends are those without any, lower ends those of one that never fills.
         flush: What flushes add; None where the work has none.
@@ -493,6 +492,7 @@ class ServedLatency:
     in_flight: Floats
     burst_requests: Floats
     write_share: Floats
+    sharpness: Floats
     buffer_requests: Floats
     flush: Flush | None = None
     _loops: dict[float, tuple[ClosedLoop, Queues]] = field(
@@ -534,20 +534,11 @@ class ServedLatency:
         return self._known[name, scale]
 
     def _queued_now(self, name: str, scale: float) -> Floats:
-        full = _end(self.full[name], scale)
         if self.arrivals is Arrivals.CLOSED:
-            return full
-        capacity = self._capacity(scale)
-        load = self.rate / capacity
+            return _end(self.full[name], scale)
+        load = self.rate / self._capacity(scale)
         if self.arrivals is Arrivals.BURSTS:
-            together = np.fmin(self.burst_requests, self.in_flight)
-            if (together < self.in_flight).any():
-                assert self.alone is not None
-                alone = _end(self.alone[name], scale)
-                others = (together - 1.0) / np.maximum(self.in_flight - 1.0, 1.0)
-                full = np.where(together < self.in_flight, alone + (full - alone) * others, full)
-            sojourn_ns = full + _burst_wait(name, load, 1e9 * together / capacity)
-            return np.where(load < 1.0, sojourn_ns, np.inf)
+            return self._in_bursts(name, scale, load)
         wanted = QUANTITIES[name]
         loop, queues = self._open(scale)
         sojourn_ns = latency(queues, loop, wanted)
@@ -557,6 +548,28 @@ class ServedLatency:
         buffered = np.where(np.asarray(loop.buffer_requests) > 0.0, _of_queue(self.write_share), 0)
         sd = error_log_sd(load, wanted, buffered)
         return _joined(self._queued(name, 0.0), sojourn_ns, scale, sd)
+
+    def _in_bursts(self, name: str, scale: float, load: Floats) -> Floats:
+        """Wait for the bursts before, and latency among the requests of one's own."""
+        together = np.fmin(self.burst_requests, self.in_flight)
+        takes_ns = 1e9 * together / self._capacity(scale)
+        wait, own = burst_wait(name, load) * takes_ns, self._among(name, together, scale)
+        total = wait + own
+        if name in _TAILS:
+            mean_wait, mean = burst_wait(MEAN, load) * takes_ns, self._among(MEAN, together, scale)
+            above = np.hypot(np.maximum(wait - mean_wait, 0.0), np.maximum(own - mean, 0.0))
+            total = mean_wait + mean + above
+        return np.where(load < 1.0, total, np.inf)
+
+    def _among(self, name: str, together: Floats, scale: float) -> Floats:
+        """Latency among so many requests that come together, at most as many as the queue holds."""
+        full, fewer = _end(self.full[name], scale), together < self.in_flight
+        if not fewer.any():
+            return full
+        assert self.alone is not None
+        alone = _end(self.alone[name], scale)
+        others = (together - 1.0) / np.maximum(self.in_flight - 1.0, 1.0)
+        return np.where(fewer, alone + (full - alone) * others, full)
 
     def _capacity(self, scale: float) -> Floats:
         shift = self.log_down if scale > 0.0 else self.log_up
@@ -579,6 +592,7 @@ class ServedLatency:
                 self.in_flight,
                 alone,
                 full,
+                self.sharpness,
                 buffer_requests=buffer,
                 buffered_share=self.write_share,
             )
@@ -627,10 +641,40 @@ def _joined(value: Floats, end: Floats, scale: float, log_sd: Floats) -> Floats:
         return np.where(np.isfinite(distance), value * np.exp(np.sign(scale) * far), end)
 
 
-def _burst_wait(name: str, load: Floats, service_ns: Floats) -> Floats:
-    """Wait of a burst for those before it, ns; `service_ns` is what one takes."""
-    left = np.maximum(1.0 - load, 1e-12)
+_TAILS = frozenset({"latency_p99_ns", "latency_p999_ns"})
+
+_HEAVY = 0.999
+"""Load from which the decay of a wait is that of heavy traffic, 2 (1 - rho): within 0.1 %."""
+
+
+def burst_wait(name: str, load: Floats) -> Floats:
+    """Wait of a burst for those before it, in units of the time that one takes.
+
+    The M/D/1 queue at load rho. Mean: rho / (2 (1 - rho)) (Pollaczek and Khinchine). A percentile
+    is exact up to one burst's time, P(wait <= t) = (1 - rho) exp(rho t) (Erlang), and beyond it
+    follows the asymptote P(wait > t) = (1 - rho) / (rho exp(d) - 1) exp(-d t), d the positive root
+    of rho (exp(d) - 1) = d (H. C. Tijms, A First Course in Stochastic Models, 2003, 9.6).
+
+    Args:
+        name: The quantity, as `latency_p99_ns`.
+        load: rho, shape (n,); of 1 and more some number.
+    """
+    load = np.clip(load, 1e-9, 1.0 - 1e-12)
+    left = 1.0 - load
     if name not in PERCENTILES:
-        return np.asarray(load / (2.0 * left) * service_ns)
-    tail = 1.0 - PERCENTILES[name]
-    return np.asarray(np.log(np.maximum(load / tail, 1.0)) * service_ns / (2.0 * left))
+        return np.asarray(load / (2.0 * left))
+    share = PERCENTILES[name]
+    soon = np.log(share / left) / load
+    decay = np.where(load < _HEAVY, _decay(np.minimum(load, _HEAVY)), 2.0 * left)
+    height = np.where(load < _HEAVY, left / (load * np.exp(decay) - 1.0), load)
+    later = np.log(height / (1.0 - share)) / decay
+    return np.maximum(np.where(soon <= 1.0, soon, np.maximum(later, 1.0)), 0.0)
+
+
+def _decay(load: Floats) -> Floats:
+    """The positive root d of rho (exp(d) - 1) = d, by Newton's method on x - log x, x = d + rho."""
+    level = load - np.log(load)
+    root = 1.0 + np.sqrt(2.0 * (level - 1.0)) + (level - 1.0)
+    for _ in range(6):
+        root = root - (root - np.log(root) - level) / (1.0 - 1.0 / root)
+    return root - load

@@ -217,8 +217,15 @@ class LoadedSurface:
             {name: value[name] for name in names},
             half,
             self._evidence(learned, inside & self.known_path[code] & ~guessed),
+            self._sharpness(points, terms),
             -log_smooth_max(zero, terms.log_host_excess, self.knots.host_sharpness),
         )
+
+    def _sharpness(self, points: Points, terms: CurveTerms) -> Floats:
+        """Of the bend that is met, the drive's or the host's, shape (n,)."""
+        drive = np.interp(points.log2_bytes, self.knots.log2_bytes, self.knots.log_sharpness)
+        hosted = _share(self.knots.host_sharpness * terms.log_host_excess)
+        return np.exp((1.0 - hosted) * drive + hosted * np.log(self.knots.host_sharpness))
 
     def log_least_ns(self, points: Points) -> Floats:
         """Log of the time that a request takes of a drive that never waits, ns, shape (n,)."""

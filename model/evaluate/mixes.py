@@ -136,7 +136,9 @@ def mix(
             np.maximum(np.maximum(read.evidence, write.evidence), PUBLISHED),
         ),
     )
-    return Direction(value, half, evidence.astype(np.intp), write_share=1.0 - read_share)
+    sharpness = read.sharpness**read_share * write.sharpness ** (1.0 - read_share)
+    codes = evidence.astype(np.intp)
+    return Direction(value, half, codes, sharpness, write_share=1.0 - read_share)
 
 
 def _slower(

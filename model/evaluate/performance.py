@@ -406,6 +406,7 @@ class PerformanceModel:
                 {name: np.repeat(value, runs) for name, value in once.log_value.items()},
                 {name: np.repeat(half, runs) for name, half in once.half_width.items()},
                 np.repeat(once.evidence, runs),
+                np.repeat(once.sharpness, runs),
                 None if once.log_drive is None else np.repeat(once.log_drive, runs),
             )
         else:

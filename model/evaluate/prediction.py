@@ -26,6 +26,7 @@ class Activity:
 
     Attributes:
         device_x: Regressors of the device-power law, shape (n, 6).
+        sharpness: k of the curve over the requests in flight.
         load: What the host does for it.
         drawn: What the host's settings do to the law of CPU power.
         costs: What a request costs the host; with it `host_work.activity` finds the load at any
@@ -45,6 +46,7 @@ class Activity:
     """
 
     device_x: Floats
+    sharpness: Floats
     load: Load
     drawn: Drawn
     costs: HostCosts

@@ -95,7 +95,7 @@ class Predictor:
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in ordered]
         operating = self._operating_point(frame, runs)
         points, code = self.performance.points(frame, operating)
-        mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
+        mixed = self.directions(frame, points, code, ("latency", *tails), runs)
         rated = RatedPoints(points, code, mixed.evidence == SIMULATED)
         if self.performance.rebuilt:
             mixed.evidence[mixed.evidence < DATASHEET] = SIMULATED
@@ -126,9 +126,7 @@ class Predictor:
             value = mixed.log_value[name] + queued
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
         put_percentiles_in_order(bands)
-        writes = _write_share(mixed, fraction)
-        iops = bands["iops"].value
-        activity = self._activity(frame, points, code, iops, writes, operating)
+        activity = self._activity(frame, points, code, bands["iops"].value, mixed, operating)
         self.power.add(frame, rated, bands, activity, half, only, operating)
         if not set(_HOST_WORK).isdisjoint(only):
             host_bands = host_work.bands(
@@ -168,7 +166,7 @@ class Predictor:
         if point is None or not point.follows_load:
             return point
         points, code = self.performance.points(frame, point)
-        mixed, _ = self.directions(frame, points, code, ("latency",), runs)
+        mixed = self.directions(frame, points, code, ("latency",), runs)
         iops = np.exp(points.log_requests - mixed.log_value["latency"]) * 1e9
         costs = self._costs(frame, code, point)
         return point.at_load(host_work.activity(costs, iops, None, self._gaps))
@@ -196,23 +194,23 @@ class Predictor:
 
     def directions(
         self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int = 1
-    ) -> tuple[Direction, Floats]:
-        """Throughput and latency of the rows, mixed where they mix, and their read fractions."""
+    ) -> Direction:
+        """Throughput and latency of the rows, mixed where they mix."""
         fraction = frame.read_fraction
         direction = self.performance.direction
         if (fraction == 1.0).all():
-            return direction(frame, points, code, "read", runs, names), fraction
+            return direction(frame, points, code, "read", runs, names)
         if (fraction == 0.0).all():
-            return direction(frame, points, code, "write", runs, names), fraction
+            return direction(frame, points, code, "write", runs, names)
         alone = (fraction == 0.0) | (fraction == 1.0)
         if runs == 1 and alone.any():  # each direction only for the rows that have it
             kinds = (fraction == 1.0, fraction == 0.0, ~alone)
             parts = [
-                (at, self.directions(frame.take(at), points.take(at), code[at], names)[0])
+                (at, self.directions(frame.take(at), points.take(at), code[at], names))
                 for at in map(np.flatnonzero, kinds)
                 if len(at)
             ]
-            return merge(parts, len(frame)), fraction
+            return merge(parts, len(frame))
         read = direction(frame, points, code, "read", runs, names)
         write = direction(frame, points, code, "write", runs, names)
         ready = write
@@ -221,7 +219,7 @@ class Predictor:
         mixed = mix(self.profile.mixed, frame, read, write, ready)
         if self.performance.state_residuals:
             self.performance.state_residuals.correct_mix(mixed, frame, points, code)
-        return mixed, fraction
+        return mixed
 
     def _activity(
         self,
@@ -229,10 +227,11 @@ class Predictor:
         points: Points,
         code: Codes,
         iops: Floats,
-        writes: Floats,
+        mixed: Direction,
         operating: OperatingPoint | None,
     ) -> Activity:
         fraction = frame.read_fraction
+        writes = _write_share(mixed, fraction)
         costs = self._costs(frame, code, operating)
         host_load, drawn = host_work.at_rate(self.profile, frame, costs, iops, None)
         work = device_work(self.performance, frame, points, iops, fraction, writes)
@@ -240,6 +239,7 @@ class Predictor:
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
             device_x=x,
+            sharpness=mixed.sharpness,
             load=host_load,
             drawn=drawn,
             costs=costs,

@@ -60,18 +60,18 @@ class SizeMixPredictor(Predictor):
 
     def directions(
         self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int = 1
-    ) -> tuple[Direction, Floats]:
+    ) -> Direction:
         """As `Predictor.directions`; the frame's rows have one read fraction."""
         mixed = frame.request_bytes == self.mean_bytes
         if not mixed.any():
             return super().directions(frame, points, code, names, runs)
         if not mixed.all():
             parts = [
-                (at, self.directions(frame.take(at), points.take(at), code[at], names, runs)[0])
+                (at, self.directions(frame.take(at), points.take(at), code[at], names, runs))
                 for at in map(np.flatnonzero, (mixed, ~mixed))
             ]
-            return merge(parts, len(frame)), frame.read_fraction
-        mean = super().directions(frame, points, code, names, runs)[0]
+            return merge(parts, len(frame))
+        mean = super().directions(frame, points, code, names, runs)
         tails = [name for name in names if name in QUANTILES]
         loaded = self._by_size(frame, points, code, ("latency",), runs)
         alone = self._by_size(frame, *_unloaded(points, code), QUANTITIES, runs)
@@ -81,8 +81,7 @@ class SizeMixPredictor(Predictor):
         for name in tails:
             half[name] = np.hypot(mean.half_width[name], NORMAL_90 * RULE_SD[name])
         evidence = np.max([EXTRAPOLATED + 0 * mean.evidence, mean.evidence], axis=0)
-        blended = Direction(value, half, evidence, write_share=mean.write_share)
-        return blended, frame.read_fraction
+        return replace(mean, log_value=value, half_width=half, evidence=evidence, log_drive=None)
 
     def _by_size(
         self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int
@@ -96,7 +95,7 @@ class SizeMixPredictor(Predictor):
                 points, commands=commands, log2_bytes=log2_bytes, log2_request=np.log2(bytes_)
             )
             row = replace(frame, request_bytes=bytes_)
-            directions.append(super().directions(row, at, code, names, runs)[0])
+            directions.append(super().directions(row, at, code, names, runs))
         return directions
 
 

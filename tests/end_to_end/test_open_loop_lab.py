@@ -22,6 +22,7 @@ from tests.pressure import CpuPressure, skip_if_busy
 pytestmark = pytest.mark.soak
 
 SLOTS, LOADS = 16, (0.3, 0.6, 0.8)
+SHARPNESS = 1.5
 SECONDS, TRIES, GRACE_SECONDS = 12, 8, 8
 WITHIN = 0.15
 QUANTITIES = {"latency": "mean", "p50": "50.000000", "p99": "99.000000"}
@@ -63,6 +64,7 @@ def test_poisson_arrivals_wait_as_the_closed_loop_says(drive: str) -> None:
         np.array([float(SLOTS)]),
         {name: np.array([alone[name]]) for name in QUANTITIES},
         {name: np.array([full[name]]) for name in ("p50", "p99")},
+        SHARPNESS,
     )
     errors = []
     for load in LOADS:

@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 NAMES = ("latency", "p50", "p99", "p999")
 EXPONENTIAL = {"p50": np.log(2), "p99": np.log(100), "p999": np.log(1000)}
 CONSTANT = {"p50": 1.0, "p99": 1.0, "p999": 1.0}
+SHARPNESS = 1.5
 LOADS = np.array([0.05, 0.1, 0.3, 0.5, 0.6, 0.8, 0.9, 0.95, 0.99])
 ALONE_NS = 80_000.0
 
@@ -28,7 +29,8 @@ def servers(count: float, tails: dict[str, float] | None = None, **more: Any) ->
     latency = {"latency": full} | {
         name: full * ratio for name, ratio in (tails or EXPONENTIAL).items()
     }
-    return ClosedLoop(count / full * 1e9, np.full(len(LOADS), count), latency, latency, **more)
+    slots = np.full(len(LOADS), count)
+    return ClosedLoop(count / full * 1e9, slots, latency, latency, SHARPNESS, **more)
 
 
 def at(loop: ClosedLoop, load: Floats | float, **how: Any) -> ArrivalProcess:
@@ -85,7 +87,7 @@ def test_exponential_servers(count: int) -> None:
 def test_service_is_exponential_where_nothing_tells_how_it_varies() -> None:
     loop = servers(1)
     bare = ClosedLoop(
-        loop.capacity_per_second, loop.in_flight, {"latency": loop.alone["latency"]}, {}
+        loop.capacity_per_second, loop.in_flight, {"latency": loop.alone["latency"]}, {}, SHARPNESS
     )
     told = sojourn(bare, at(bare, LOADS), ("latency",))
     np.testing.assert_allclose(told["latency"], ALONE_NS / (1 - LOADS), rtol=1e-9)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.model.evaluate.latency import QUANTITIES, _joined
+from iojoule.model.evaluate.latency import PERCENTILES, QUANTITIES, _joined, burst_wait
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
 from tests.model.test_write_buffer import buffered
@@ -88,6 +88,70 @@ def test_larger_bursts_answer_later_up_to_a_full_queue(
     smaller, larger = (in_bursts(burst, 16)[name] for burst in (requests, requests * more))
     for end in ("low", "value", "high"):
         assert getattr(larger, end)[0] >= getattr(smaller, end)[0] * (1.0 - 1e-4), end
+
+
+def waits_within(load: float, times: float) -> float:
+    """P(wait <= t) of M/D/1, t in service times (A. K. Erlang, 1909)."""
+    k = np.arange(int(times) + 1)
+    factorials = np.cumprod(np.maximum(k, 1.0))
+    terms = (-load * (times - k)) ** k * np.exp(load * (times - k)) / factorials
+    return float((1.0 - load) * terms.sum())
+
+
+@pytest.mark.parametrize("name", ["latency_p99_ns", "latency_p999_ns"])
+@pytest.mark.parametrize("load", [0.005, 0.02, 0.1, 0.3, 0.6, 0.8])
+def test_a_burst_waits_for_others_as_in_a_queue_with_one_constant_server(
+    name: str, load: float
+) -> None:
+    wait = float(burst_wait(name, np.array([load]))[0])
+    share = 1.0 - PERCENTILES[name]
+    if wait > 0.0:
+        assert 1.0 - waits_within(load, wait) == pytest.approx(share, rel=0.2)
+    else:
+        assert load <= share
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("depth", [4, 64])
+def test_p99_in_bursts_is_that_of_wait_and_service_together(depth: int, load: float) -> None:
+    columns = {"operation": ["read"], "queue_depth": [depth]}
+    full = predictors().predict_columns(columns, {}, 1)[0]
+    iops = full["iops"].value[0]
+    columns |= {"demand_operations_per_second": [load * iops], "arrival_process": ["bursts"]}
+    found = predictors().predict_columns(columns, {}, 1)[0]
+    source = np.random.default_rng(1)
+    takes, count = 1e9 * depth / iops, 400_000
+    ahead = np.cumsum(takes - source.exponential(takes / load, count))
+    waits = ahead - np.minimum.accumulate(np.minimum(ahead, 0.0))
+    median, late = (full[name].value[0] for name in ("latency_p50_ns", "latency_p99_ns"))
+    own = median * np.exp(source.standard_normal(count) * np.log(late / median) / 2.3263)
+    true = np.quantile(waits + own, 0.99)
+    assert found["latency_p99_ns"].value[0] == pytest.approx(true, rel=0.12)
+
+
+@pytest.mark.parametrize("operation", ["read", "write", "mixed"])
+def test_a_drive_that_saturates_at_once_lets_nothing_wait_below_its_capacity(
+    operation: str,
+) -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb")
+    columns = {"operation": [operation], "queue_depth": [32], "request_bytes": [65536]}
+    if operation == "mixed":
+        columns["read_fraction"] = [0.5]
+    capacity = predictors().predict_columns(columns, {}, 1)[0]["iops"].value[0]
+    columns |= {
+        "demand_operations_per_second": [0.5 * capacity],
+        "arrival_process": ["poisson"],
+    }
+    means = []
+    for factor in (1.0, 2.0, 4.0):
+        surfaces = [
+            one.model_copy(update={"sharpness": [factor * k for k in one.sharpness]})
+            for one in profile.surfaces
+        ]
+        sharper = Predictors(profile.model_copy(update={"surfaces": surfaces}))
+        found = sharper.predict_columns(columns, {}, 1)[0]
+        means.append(found["latency_mean_ns"].value[0])
+    assert means[0] > 1.01 * means[1] > 1.01**2 * means[2]
 
 
 @pytest.mark.parametrize("buffer_bytes", [None, 4e6])

@@ -91,7 +91,7 @@ def simulated(sizes: dict[int, float], depth: int, kind: str) -> Direction:
     value = {"latency": np.log([seen.mean()])}
     for name, level in (("p50", 50.0), ("p99", 99.0), ("p999", 99.9)):
         value[name] = np.log([np.percentile(seen, level)])
-    return Direction(value, {}, np.zeros(1, dtype=np.intp))
+    return Direction(value, {}, np.zeros(1, dtype=np.intp), np.ones(1))
 
 
 def test_the_rule_beats_one_size_on_a_simulated_drive() -> None:
