@@ -19,8 +19,9 @@ def reads(root: Path) -> Path:
 
 
 @pytest.fixture
-def ask(iojoule, device: str, reads: Path):
+def ask(iojoule, device: str, reads: Path, monkeypatch: pytest.MonkeyPatch):
     """Recommend for the shipped example whose host polls today, with some fields replaced."""
+    monkeypatch.setenv("COLUMNS", "160")  # nothing is left out
     question = ("--device", device, "--workload", reads, "--set", "current.completion=polled")
 
     def recommend(*arguments: str | Path):
