@@ -12,7 +12,7 @@ other; at the ends, where nothing is mixed, it is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -181,26 +181,36 @@ class StateResiduals:
         return total
 
     def correct(
-        self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
+        self,
+        result: Direction,
+        frame: Frame,
+        points: Points,
+        code: Codes,
+        operation: str,
+        full_speed: Mapping[str, Floats],
     ) -> None:
-        """Shift latency and percentiles of one direction, and put the learned sds in place."""
+        """Shift latency and percentiles of one direction, and put the learned sds in place.
+
+        Between runs no state is surer than PS0 is there: `full_speed` are its half widths.
+        """
         for correction in self.corrections(frame, points, code, operation):
             rows = correction.rows
+            seen = (
+                correction.inside
+                & (correction.values["on_knot"] > 0)
+                & (correction.values["measured"] > 0.5)
+            )
             for name, log_value in result.log_value.items():
                 # a percentile that was not measured keeps its ratio to the mean
                 own = name if name in correction.values else "latency"
                 log_value[rows] += correction.values[own]
                 learned, before = NORMAL_90 * correction.sd(own), result.half_width[name][rows]
                 chosen = correction.inside & (own == name)
+                least = np.where(chosen, full_speed[name][rows], before)
                 result.half_width[name][rows] = np.where(
-                    chosen, learned, np.maximum(before, learned)
+                    chosen & seen, learned, np.maximum(least, learned)
                 )
             result.put_in_order()
-            seen = (
-                correction.inside
-                & (correction.values["on_knot"] > 0)
-                & (correction.values["measured"] > 0.5)
-            )
             evidence = np.where(seen, MEASURED, INTERPOLATED)
             result.evidence[rows] = np.where(
                 correction.inside, evidence, np.maximum(result.evidence[rows], EXTRAPOLATED)

@@ -88,15 +88,7 @@ def with_state_residuals(
         if flow[0] is not Operation.MIXED and Evidence.PUBLISHED not in effects
     }
     mixes = {flow: own for flow, own in runs.items() if flow[0] is Operation.MIXED}
-    # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
-    whole = {flow for flow, own in alone.items() if len(own) <= RUNS_MAX}
-    surfaces = [
-        surface.model_copy(update={"residual": None})
-        if (surface.operation, surface.pattern) in whole
-        else surface
-        for surface in profile.surfaces
-    ]
-    known = profile.model_copy(update={"surfaces": surfaces})
+    known = profile
     # a mix is compared once reads and writes are right, and watts once the rates are
     with threadpool_limits(1):  # sums in one order; and threads of a shared machine wait
         for own in (alone, mixes):

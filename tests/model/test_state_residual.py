@@ -86,6 +86,32 @@ def learned() -> DeviceProfile:
     return with_state_residuals(profile, runs(profile))
 
 
+@pytest.mark.parametrize("name", ["latency_mean_ns", "latency_p99_ns"])
+def test_between_runs_no_state_is_surer_than_full_speed_was_before(name: str) -> None:
+    """Runs on a curve that was fitted to them miss nothing, which says nothing of other places."""
+    columns = places(sizes=(8192, 32768))
+    before = unpublished()
+    surfaces = [
+        one.model_copy(
+            update={
+                "widths": [
+                    width.model_copy(update={"factor": 5 * width.factor}) for width in one.widths
+                ]
+            }
+        )
+        for one in before.surfaces
+    ]
+    before = before.model_copy(update={"surfaces": surfaces})
+    learned = with_state_residuals(before, runs(before))
+    rested = columns | {"power_state": [0] * len(columns["jobs"])}
+
+    def half_width(profile: DeviceProfile, asked: dict[str, list[object]]) -> np.ndarray:
+        band = Predictor(profile).predict_columns(asked, len(asked["jobs"]))[0][name]
+        return np.log(band.high / band.value)
+
+    assert (half_width(learned, columns) >= half_width(before, rested) * (1.0 - 1e-9)).all()
+
+
 @pytest.mark.parametrize("watts", [100.0, 3.6])
 def test_a_limit_leaves_alone_what_runs_without_one_showed(watts: float) -> None:
     """Runs of PS0 draw a fifth less than the law says: where that is within a limit it is free."""
