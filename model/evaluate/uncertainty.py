@@ -63,6 +63,7 @@ class Layout:
             "device": 6,
             "idle": self.states,
             "cap": self.states,
+            "waiting": 1,
             "specimen": 1,
             "background": 1,
             "speed": 3,
@@ -172,6 +173,10 @@ def device_gradients(
     waiting = device_power.state_sd_watts(power, frame.power_state, np.zeros(len(frame)), gap)
     common[rows, layout.at["cap"].start + frame.power_state] = (
         low * work.busy * serving + (1.0 - work.busy) * (1.0 - resting) * waiting
+    )
+    # the law was fitted at full speed: between requests it may err for all rows alike
+    common[:, layout.at["waiting"].start] = (
+        device_power.WAITING_SD * (1.0 - work.busy) * (1.0 - resting) * gap
     )
     between = layout.profile.between_drives_relative_sd.value
     common[:, layout.at["specimen"].start] = between * work.busy * active

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.evaluate.device_power import WAITING_SD
 from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.evaluate.frame import Frame, make_frame
 from iojoule.model.evaluate.latency import Arrivals, alone_of
@@ -129,6 +130,20 @@ def _faster(
     theta = np.array([parameter.value for parameter in power.parameters])
     bands["device_power_watts"] = replace(bands["device_power_watts"], value=x @ theta)
     return Prediction(bands, prediction.evidence, activity)
+
+
+@pytest.mark.parametrize("bytes_per_second", [1e3, 5e7])
+def test_watts_between_requests_are_less_sure_than_those_at_full_speed(
+    make_profile: Callable[..., DeviceProfile], bytes_per_second: float
+) -> None:
+    """The law was fitted at full speed; what all rows err by alike hardly shows in differences."""
+    demand = Demand(bytes_per_second, 4096.0, 4096.0, rest=0.0, arrivals=Arrivals.POISSON)
+    layout, frame, prediction, work, watts = evaluate(make_profile(), demand)
+    found = all_gradients(layout, frame, prediction, work, watts, demand.rest)["device"]
+    waiting = WAITING_SD * (1.0 - work.busy) * found.watts / (1.0 + work.busy)
+    assert (found.sd(layout) >= 0.9 * waiting).all()
+    shared = found.common[:, layout.at["waiting"]]
+    assert (np.abs(shared - shared[0]) < 0.3 * shared).all()
 
 
 def test_a_difference_is_surer_than_its_parts(make_profile: Callable[..., DeviceProfile]) -> None:
