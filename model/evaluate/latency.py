@@ -18,7 +18,7 @@ The reference for the mean is the load-dependent server (flow-equivalent service
 Herzog and Woo, "Parametric analysis of queuing networks", IBM J. Res. Dev. 19, 1975): a birth-death
 chain with arrivals at rate l and departures at X(min(n, N)), X the closed-loop throughput. Here is
 a closed form of it, with what the chain leaves out: service that varies less or more than an
-exponential, batches, percentiles and write buffers.
+exponential, percentiles and write buffers.
 
 C is the capacity, R(1) and R(N) = N / C the mean latencies alone and with all slots taken,
 r = l / C the load, s = R(1) / R(N) (1: the slots bind; near 0: the drive is saturated long before
@@ -32,9 +32,9 @@ N), and m = N s = C R(1) the knee.
   fluctuates, and below the knee the curve is straight.
 * Waiting: P(wait) v / (C (1 - r)) with P(wait) = r^(sqrt(2 (servers + 1)) - 1) (Sakasegawa, "An
   approximation formula L_q = a r^b / (1 - r)", Ann. Inst. Statist. Math. 29, 1977; exact for M/M/1)
-  and v = (c_a^2 + c_s^2) / 2 (Allen and Cunneen; exact for M/G/1 by Pollaczek and Khinchine,
-  batches included). There are two such queues, weighted by the share of either bottleneck: for the
-  N slots, and for the m servers that the drive amounts to where its curve bends sharply.
+  and v = (c_a^2 + c_s^2) / 2 (Allen and Cunneen; exact for M/G/1 by Pollaczek and Khinchine). There
+  are two such queues, weighted by the share of either bottleneck: for the N slots, and for the m
+  servers that the drive amounts to where its curve bends sharply.
 * Percentiles: the one of a request alone; plus collisions inside the drive, which grow with the
   square root of the mean delay and with the delay itself; plus the exponential tail of the wait
   (Kingman's heavy-traffic limit). The two delays are joined as if independent.
@@ -116,13 +116,11 @@ class ArrivalProcess:
 
     Attributes:
         per_second: Requests a second.
-        burst_requests: Requests that arrive at the same time.
-        variability: Squared coefficient of variation of the times between bursts: 1 is Poisson, 0
-            is periodic (fio's `rate_process=linear`).
+        variability: Squared coefficient of variation of the times between requests: 1 is Poisson,
+            0 is periodic (fio's `rate_process=linear`).
     """
 
     per_second: Floats | float
-    burst_requests: Floats | float = 1.0
     variability: Floats | float = 1.0
 
 
@@ -213,7 +211,6 @@ class Queues:
         inside: Mean time inside the drive.
         waiting: Mean wait before it.
         tails: Log of P(wait) and the mean of a wait that happens, of each queue.
-        late: Wait of the last request of a burst that has more than there are slots.
         relieved: How far a write buffer takes off the back pressure, 0 to 1.
         overloaded: Rows whose rate is the capacity or more.
     """
@@ -223,7 +220,6 @@ class Queues:
     inside: Floats
     waiting: Floats
     tails: Sequence[tuple[Floats, Floats]]
-    late: Floats | float
     relieved: Floats | float
     overloaded: NDArray[np.bool_]
 
@@ -269,9 +265,9 @@ def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
         if np.ndim(queues.relieved):
             worse = worse ** (1.0 - queues.relieved)
         drive = loop.alone[name] + worse * part * queues.spread
-        wait = queues.late
+        wait = np.zeros_like(value)
         for log_share, scale in queues.tails:
-            wait = np.maximum(wait, queues.late + scale * np.maximum(log_share + odds, 0.0))
+            wait = np.maximum(wait, scale * (log_share + odds))
         value = value + np.hypot(
             np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
         )
@@ -288,7 +284,7 @@ def _collisions(delay: Floats, alone: Floats) -> Floats:
 @np.errstate(divide="ignore")
 def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
     """What waits where, for any quantity; arguments as of `sojourn`."""
-    slots, alone, burst = loop.in_flight, loop.alone["latency"], arrivals.burst_requests
+    slots, alone = loop.in_flight, loop.alone["latency"]
     each = 1e9 / loop.capacity_per_second
     load = arrivals.per_second / loop.capacity_per_second
     overloaded = load >= 1.0
@@ -308,16 +304,10 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
     bend = 1.0 / flat
     crowd = np.exp(bend * log_load) - np.exp(bend * (log_load + log_share))
     inside: Floats = alone
-    late: Floats | float = 0.0
-    varies = 0.5 * (arrivals.variability * burst + _service_variability(loop, full))
+    varies = 0.5 * (arrivals.variability + _service_variability(loop, full))
     # Sakasegawa's exponents of P(wait), less 1
     for_slot = np.sqrt(2.0 * (slots + 1.0) / share) - 2.0
     for_drive = np.sqrt(2.0 * (knee + 1.0)) - 2.0
-    if np.ndim(burst) or burst != 1.0:
-        inside = _among_its_burst(full, slots, np.exp(bend * log_share), flat, burst)
-        late = np.maximum(burst - slots, 0.0) * each
-        # what is in flight varies as much as so many more servers would
-        for_slot, for_drive = for_slot / np.sqrt(burst), for_drive / np.sqrt(burst)
     if np.ndim(relieved):
         inside = inside + FRONT_END * alone * relieved * load
     inside = np.minimum(inside * np.exp(-flat * np.log1p(-crowd)), full)
@@ -338,9 +328,7 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
         waits = in_drive + (1.0 - at_knee) * np.exp((for_slot + 1.0) * log_load)
         waiting = scale * waits
         tails = [(np.log(waits), scale)]
-    if np.ndim(late):
-        waiting = waiting + late * (late + each) / (2.0 * each * burst)
-    return Queues(alone, full, inside, waiting, tails, late, relieved, overloaded)
+    return Queues(alone, full, inside, waiting, tails, relieved, overloaded)
 
 
 def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
@@ -354,18 +342,6 @@ def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
     above = np.maximum(loop.full["p99"] / full - 1.0, 0.0)
     varies = above / (2.326 + 0.3548 * above)
     return np.where(np.isnan(varies), 1.0, np.minimum(varies * varies, _MOST_VARIABLE))
-
-
-def _among_its_burst(
-    full: Floats, slots: Floats, at_one: Floats, flat: Floats, burst: Floats | float
-) -> Floats:
-    """Mean latency of the requests of one burst on an idle drive.
-
-    A request finds half of the others before it: the curve at 1 + (b - 1) / 2. `at_one` is
-    (R(1) / R(N))^q.
-    """
-    others = np.minimum(0.5 * (burst - 1.0) / np.maximum(slots - 1.0, 1.0), 1.0)
-    return full * np.exp(flat * np.log(at_one + (1.0 - at_one) * others ** (1.0 / flat)))
 
 
 PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
