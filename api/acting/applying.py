@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from iojoule.api.acting.proposal import Proposal, Step
-from iojoule.datasets.errors import IojouleError
 from iojoule.measure.campaign.session import inspect_drive
 from iojoule.measure.campaign.settings import wake
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
@@ -73,8 +72,10 @@ def apply(
     undo = UndoFile(str(device.path), controller, proposal.drive.serial, entries_of(settings))
 
     kept: list[UndoFile] = []
+    changes: list[HostState] = []
 
     def work(state: HostState) -> UndoFile:
+        changes.append(state)
         for step in steps:
             state.set(step.change, step.then)
             say(f"set: {step.command}")
@@ -91,15 +92,8 @@ def apply(
     try:
         return guarded(device, say, "what was set is taken back", work, in_use=True)
     finally:
-        if not kept and _is_undone(undo):
+        if not kept and not any(state.changed for state in changes):  # everything is back
             undo_path.unlink(missing_ok=True)
-
-
-def _is_undone(undo: UndoFile) -> bool:
-    try:
-        return all(one.change.get() == one.before for one in undo.entries)
-    except IojouleError:
-        return False
 
 
 def take_back_file(path: Path, say: Say, *, force: bool = False) -> int:

@@ -156,7 +156,7 @@ class HostState:
 
     @property
     def changed(self) -> dict[Change, str]:
-        """What was changed, with the value before."""
+        """What was changed and is not restored yet, with the value before."""
         return dict(self._before)
 
     def set(self, change: Change, value: str) -> None:
