@@ -210,10 +210,13 @@ class HostState:
         self._remember(dict(changes))
 
     def release(self) -> None:
-        """Leave everything as it is now: another record holds the earlier values."""
+        """Leave everything as it is now: another record holds the earlier values.
+
+        Raises HostStateError if the journal cannot be removed.
+        """
+        self._end()
         self._before.clear()
         self._now.clear()
-        self._path.unlink(missing_ok=True)
 
     def restore(self) -> None:
         """Restore everything, the last change first; goes on where one fails.
@@ -231,7 +234,18 @@ class HostState:
                 f"{self._drive}: not everything could be put back; do it by hand: "
                 + "; ".join(failed.values())
             )
-        self._path.unlink(missing_ok=True)
+        self._end()
+
+    def _end(self) -> None:
+        if not self._path.exists():
+            return  # nor does a folder that is read-only let anything be removed
+        try:
+            self._path.unlink()
+        except OSError as error:
+            raise HostStateError(
+                f"{self._path}: the journal of what is over cannot be removed ({error.strerror}); "
+                "remove it, or the next start restores from it again"
+            ) from None
 
     def _keep(self, change: Change, before: str) -> None:
         asides = {

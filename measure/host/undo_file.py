@@ -65,8 +65,8 @@ class UndoFile:
                 f"{path}: holds what takes back an earlier change; `iojoule undo {path}` first, or "
                 "name another file with --undo"
             ) from None
-        except OSError:
-            pass  # so that writing it fails, and says so
+        except OSError as error:
+            raise _unwritable(path, error) from None
         try:
             self.write(path)
         except IojouleError:
@@ -84,10 +84,7 @@ class UndoFile:
         try:
             write_trusted(path, content.model_dump_json(indent=1) + "\n")
         except OSError as error:
-            raise HostStateError(
-                f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; "
-                "name another place with --undo"
-            ) from None
+            raise _unwritable(path, error) from None
 
     def now(self) -> UndoFile:
         """The same with the values that are in force now as those that were set."""
@@ -96,6 +93,13 @@ class UndoFile:
             for entry in self.entries
         )
         return replace(self, entries=tuple(entries))
+
+
+def _unwritable(path: Path, error: OSError) -> HostStateError:
+    return HostStateError(
+        f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; name "
+        "another place with --undo"
+    )
 
 
 def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:

@@ -1,5 +1,6 @@
 """Everything that is changed is put back, on every way out."""
 
+import errno
 import json
 import os
 import subprocess
@@ -151,6 +152,24 @@ def test_what_another_process_will_put_back_is_not_changed(knob: Path, journals:
     with state:
         state.set(SysfsValue(str(other)), "2")
     assert other.read_text() == "1"
+
+
+def test_a_journal_that_cannot_be_removed_is_named(
+    knob: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    with HostState("drive", journals) as state:
+        monkeypatch.setattr(Path, "unlink", refuses)  # where there is none, too
+    state.set(SysfsValue(str(knob)), "256")
+    state.restore()
+    monkeypatch.undo()
+    state.set(SysfsValue(str(knob)), "64")
+    monkeypatch.setattr(Path, "unlink", refuses)
+    with pytest.raises(HostStateError, match=str(journals)):
+        state.restore()
+    assert knob.read_text() == "256"
 
 
 def test_a_folder_of_journals_that_is_none_is_named(knob: Path) -> None:
