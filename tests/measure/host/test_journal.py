@@ -160,15 +160,14 @@ def test_a_journal_that_cannot_be_removed_is_named(
     def refuses(path: Path, missing_ok: bool = False) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    with HostState("drive", journals) as state:
-        monkeypatch.setattr(Path, "unlink", refuses)  # where there is none, too
-    state.set(SysfsValue(str(knob)), "256")
-    state.restore()
-    monkeypatch.undo()
+    state = HostState("drive", journals)
     state.set(SysfsValue(str(knob)), "64")
-    monkeypatch.setattr(Path, "unlink", refuses)
-    with pytest.raises(HostStateError, match=str(journals)):
-        state.restore()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuses)
+        with HostState("drive", journals) as other:
+            other.set(SysfsValue(str(knob)), "64")  # is in force, so that there is no journal
+        with pytest.raises(HostStateError, match=str(journals)):
+            state.restore()
     assert knob.read_text() == "256"
 
 
