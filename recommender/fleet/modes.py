@@ -38,12 +38,12 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
-from iojoule.recommender.evaluate import Judge, Judged, Question
+from iojoule.recommender.evaluate import Judge, Judged, Question, predicted
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.response import TIE
-from iojoule.recommender.sla import confidence_scale
+from iojoule.recommender.sla import LATENCY_MAXIMA, confidence_scale
 from iojoule.recommender.space import configuration_of, join
 
 Floats = NDArray[np.float64]
@@ -54,6 +54,11 @@ that are cheapest somewhere (`cheapest`), and others spread evenly up to this nu
 
 AS_CHEAP = TIE / 2
 """Modes whose watts differ by no more count as equally cheap."""
+
+HALVINGS = 7
+"""Of the range in which the greatest load lies that keeps bounds of latency."""
+
+ROUNDING = 1e-9
 
 LOADS = 512
 """Loads of a drive at which modes are compared, and as many of their capacities."""
@@ -351,12 +356,7 @@ class DriveModel:
             if best.any():
                 kept.append((frame.take(good[best]), costs[best]))
         if not kept:
-            asking = _of(share_bytes_per_second)
-            raise InfeasibleError(
-                f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
-                f"SLA{asking} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
-                "nearest misses: relax a bound, or put the class on other drives"
-            )
+            raise self._none(workload, share_bytes_per_second)
         frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
         if len(rows) > MOST_MODES:
@@ -364,8 +364,50 @@ class DriveModel:
             others = np.setdiff1d(rows, first)
             spread = pareto.thin(costs[others], MOST_MODES - len(first))
             rows = np.concatenate([first, others[spread]])
-        return self._described(
-            judge.judge(frames.take(rows)), judge, part, peak_over_mean, drives_per_host
+        frame = frames.take(rows)
+        found = self._described(judge.judge(frame), judge, part, peak_over_mean, drives_per_host)
+        if share_bytes_per_second is not None or judge.limits.keys().isdisjoint(LATENCY_MAXIMA):
+            return found
+        most = np.array([one.capacity_bytes_per_second for one in found])
+        stated = demand_of(
+            _part_of(workload, part, self.confidence, 1.0), candidates.current.request_bytes
+        )
+        loads = self._kept_loads(frame, judge.question, stated, most)
+        found = [
+            replace(one, capacity_bytes_per_second=float(load))
+            for one, load in zip(found, loads, strict=True)
+            if load > 0.0
+        ]
+        if not found:
+            raise self._none(workload, share_bytes_per_second)
+        return found
+
+    def _kept_loads(self, frame: Frame, question: Question, demand: Demand, most: Floats) -> Floats:
+        """The most of a load that arrives at which each keeps the SLA, at most `most`; 0: none.
+
+        At full speed the next request waits for a slot; those of a demand wait for each other,
+        without bound towards the capacity. Shape (n,).
+        """
+        known = predicted(self.predictor, frame, demand)
+
+        def keep(loads: Floats) -> NDArray[np.bool_]:
+            each = replace(demand, bytes_per_second=loads)  # type: ignore[arg-type]
+            asked = replace(question, demand=each)
+            return Judge(self.predictor, self.layout, asked).judge(known).feasible
+
+        low = np.where(keep(most * (1.0 - ROUNDING)), most, 0.0)
+        high = most
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            kept = keep(middle * (1.0 - ROUNDING))
+            low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        return low
+
+    def _none(self, workload: WorkloadProfile, share: float | None) -> InfeasibleError:
+        return InfeasibleError(
+            f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
+            f"SLA{_of(share)} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
+            "nearest misses: relax a bound, or put the class on other drives"
         )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
