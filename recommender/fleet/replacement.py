@@ -15,7 +15,6 @@ from pydantic import Field, model_validator
 from iojoule.datasets.schema import Positive, Section
 from iojoule.model.evaluate.quantities import NORMAL_90
 
-
 Amount = Annotated[Positive, Field(ge=1e-9)]
 """Less would make quotients of amounts too large for a number."""
 
