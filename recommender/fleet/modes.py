@@ -5,7 +5,8 @@ a second draws
 
     P(L) = P_gap + (P_at - P_gap) L / L_at,
 
-exact at L_at: its capacity, an equal share of a class, or all of it where one drive can serve it.
+exact at L_at: the most that it may serve, an equal share of a class, or all of it where one drive
+can serve it.
 Of the drive this is the law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster
 at first, so that one drive of a class that serves only what the others leave over is taken for too
 cheap, by up to a fifth. Watts are those of the drive and, where the fleet's scope says so, its
@@ -43,7 +44,7 @@ from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.response import TIE
-from iojoule.recommender.sla import LATENCY_MAXIMA, confidence_scale
+from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
 
 Floats = NDArray[np.float64]
@@ -364,44 +365,54 @@ class DriveModel:
             others = np.setdiff1d(rows, first)
             spread = pareto.thin(costs[others], MOST_MODES - len(first))
             rows = np.concatenate([first, others[spread]])
-        frame = frames.take(rows)
-        found = self._described(judge.judge(frame), judge, part, peak_over_mean, drives_per_host)
-        if share_bytes_per_second is not None or judge.limits.keys().isdisjoint(LATENCY_MAXIMA):
-            return found
-        most = np.array([one.capacity_bytes_per_second for one in found])
+        found = judge.judge(frames.take(rows))
+        if share_bytes_per_second is not None:
+            return self._described(found, judge, part, peak_over_mean, drives_per_host)
+        most = self._counted(found, judge.question.demand.rest, drives_per_host).capacity
         stated = demand_of(
             _part_of(workload, part, self.confidence, 1.0), candidates.current.request_bytes
         )
-        loads = self._kept_loads(frame, judge.question, stated, most)
-        found = [
-            replace(one, capacity_bytes_per_second=float(load))
-            for one, load in zip(found, loads, strict=True)
-            if load > 0.0
-        ]
-        if not found:
+        stated = replace(stated, rest=judge.question.demand.rest)
+        loads, judge, found = self._loaded(judge, found.frame, stated, most)
+        if not len(loads):
             raise self._none(workload, share_bytes_per_second)
-        return found
+        return [
+            replace(one, capacity_bytes_per_second=float(load))
+            for one, load in zip(
+                self._described(found, judge, part, peak_over_mean, drives_per_host),
+                loads,
+                strict=True,
+            )
+        ]
 
-    def _kept_loads(self, frame: Frame, question: Question, demand: Demand, most: Floats) -> Floats:
-        """The most of a load that arrives at which each keeps the SLA, at most `most`; 0: none.
+    def _loaded(
+        self, judge: Judge, frame: Frame, demand: Demand, most: Floats
+    ) -> tuple[Floats, Judge, Judged]:
+        """The most of a load that arrives at which each keeps the SLA, and what it does there.
+
+        Without those that keep it at none; `most` is the most of each.
 
         At full speed the next request waits for a slot; those of a demand wait for each other,
-        without bound towards the capacity. Shape (n,).
+        without bound towards the capacity.
         """
         known = predicted(self.predictor, frame, demand)
 
-        def keep(loads: Floats) -> NDArray[np.bool_]:
+        def under(loads: Floats) -> Judge:
             each = replace(demand, bytes_per_second=loads)  # type: ignore[arg-type]
-            asked = replace(question, demand=each)
-            return Judge(self.predictor, self.layout, asked).judge(known).feasible
+            return Judge(self.predictor, self.layout, replace(judge.question, demand=each))
 
-        low = np.where(keep(most * (1.0 - ROUNDING)), most, 0.0)
-        high = most
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2.0
-            kept = keep(middle * (1.0 - ROUNDING))
-            low, high = np.where(kept, middle, low), np.where(kept, high, middle)
-        return low
+        def keep(loads: Floats) -> NDArray[np.bool_]:
+            return under(loads * (1.0 - ROUNDING)).judge(known).feasible
+
+        low, high = np.where(keep(most), most, 0.0), most
+        if (low < most).any():
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2.0
+                kept = keep(middle)
+                low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        rows = np.flatnonzero(low > 0.0)
+        judge_there = under(low[rows])
+        return low[rows], judge_there, judge_there.judge(known.take(rows))
 
     def _none(self, workload: WorkloadProfile, share: float | None) -> InfeasibleError:
         return InfeasibleError(

@@ -362,6 +362,26 @@ def test_the_order_of_drives_decides_no_host(profile: DeviceProfile) -> None:
     assert host_of([other, profile]) is host_of([profile, other])
 
 
+def test_a_drive_at_its_most_draws_no_less_than_recommend_says(profile: DeviceProfile) -> None:
+    """Twice as much as it may serve lies on the line from nothing to that, which is too low."""
+    workload: dict[str, Any] = {"operation": "read", "pattern": "sequential"}
+    sla = {"latency_p99_ns_max": 1e6}
+    data = stated()
+    data["classes"][0] |= {"workload": {"workload": workload, "sla": sla}}
+    watts = []
+    for demand in (1.75e8, 2.5e8):
+        data["classes"][0]["demand_bytes_per_second"] = demand
+        watts.append(plan(data, profile).bound_watts)
+    assert watts[0] < watts[1]
+    model = DriveModel(profile, 0.9, Scope.DEVICE_CPU)
+    asked = parse_workload({"workload": workload, "sla": sla})
+    for mode in model.modes(asked, Part.ALL, None):
+        load = mode.capacity_bytes_per_second
+        exact = model.modes(asked, Part.ALL, None, load * (1 - 1e-9))
+        cheapest_there = min(one.gap_watts + load * one.joules_per_byte for one in exact)
+        assert mode.gap_watts + load * mode.joules_per_byte >= cheapest_there * (1 - 1e-3)
+
+
 def test_what_arrives_waits_so_that_a_drive_carries_less_within_a_bound(
     profile: DeviceProfile,
 ) -> None:
