@@ -271,38 +271,38 @@ def _demand(
     `rate_iops` counts in requests of the least size, and `rate` counts where both are stated
     (fio's HOWTO, rate_iops; __setup_rate in backend.c).
     """
-    found: dict[str, Any] = {}
+    demand: dict[str, Any] = {}
     size = fields["request_bytes"]
-    each = sizes or (Sizes(size, size), Sizes(size, size))
+    of_each = sizes or (Sizes(size, size), Sizes(size, size))
     by_bytes, by_operations = _rates(reader, "rate"), _rates(reader, "rate_iops")
     moved = [
-        rate or requests * one.least
-        for rate, requests, one in zip(by_bytes, by_operations, each, strict=True)
+        rate or requests * each.least
+        for rate, requests, each in zip(by_bytes, by_operations, of_each, strict=True)
     ]
     operation = fields["operation"]
     served = {"read": (0,), "write": (1,), "mixed": (0, 1)}[operation]
-    if any(moved[one] for one in served):
-        if not all(moved[one] for one in served):
+    if any(moved[direction] for direction in served):
+        if not all(moved[direction] for direction in served):
             raise reader.refused(
                 "rate" if reader.text("rate") else "rate_iops",
                 "limits one direction of a mixed job, and the other goes as fast as it can; state "
                 "both",
             )
-        requests = {one: moved[one] / each[one].mean for one in served}
-        if all(by_bytes[one] for one in served):
-            found["demand_bytes_per_second"] = sum(moved[one] for one in served)
+        requests = {direction: moved[direction] / of_each[direction].mean for direction in served}
+        if all(by_bytes[direction] for direction in served):
+            demand["demand_bytes_per_second"] = sum(moved[direction] for direction in served)
         else:
-            found["demand_operations_per_second"] = sum(requests.values())
-        found["arrival_process"] = reader.text("rate_process", "linear")
+            demand["demand_operations_per_second"] = sum(requests.values())
+        demand["arrival_process"] = reader.text("rate_process", "linear")
         if operation == "mixed":
-            found["read_fraction"] = requests[0] / sum(requests.values())
+            demand["read_fraction"] = requests[0] / sum(requests.values())
     think = _nanoseconds(reader, "thinktime")
     blocks = max(1, reader.number("thinktime_blocks", 1))
     if think:
-        found["think_time_ns"] = think / blocks
+        demand["think_time_ns"] = think / blocks
         if blocks > 1:
             reader.notes.append(f"thinktime is taken per request: every {blocks}th pauses")
-    return found
+    return demand
 
 
 def _rates(reader: _Reader, name: str) -> tuple[float, float]:

@@ -298,10 +298,10 @@ def _require_free(folder: Path, changes: Collection[Change]) -> None:
     for path in sorted(folder.glob("restore-*.json")):
         try:
             content = _journal(path)
-            theirs = {step.change() for step in content.changes}
+            journaled = {step.change() for step in content.changes}
         except (IojouleError, FileNotFoundError):
             continue  # the next start tells of it
-        shared = [change for change in changes if change in theirs]
+        shared = [change for change in changes if change in journaled]
         if shared and content.pid != os.getpid() and _alive(content):
             raise HostStateError(
                 f"{content.drive}: process {content.pid} of iojoule has changed what is to be "
