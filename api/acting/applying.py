@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from iojoule.api.acting.proposal import Proposal, Step
-from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.measure.campaign.session import inspect_drive
 from iojoule.measure.campaign.settings import wake
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
@@ -51,7 +50,8 @@ def apply(
     """Set all steps, in order; the drive may be in use.
 
     The undo file is written before anything is set. Until the end a journal remembers everything
-    as well: an error, a signal and, at the next start, a kill -9 take everything back.
+    as well: an error, a signal and, at the next start, a kill -9 take everything back. What an
+    earlier process left changed has to be restored before the proposal is made.
 
     Args:
         proposal: Says which drive.
@@ -67,21 +67,15 @@ def apply(
         HostStateError: The host does; likewise.
         SlaBreachedError: The watch saw a breach; everything is as it was.
     """
-    for line in restore_abandoned():
-        say(line)
-    if undo_path.exists():
-        raise InputError(
-            f"{undo_path}: holds what takes back an earlier change; `iojoule undo {undo_path}` "
-            "first, or name another file with --undo"
-        )
     device = proposal.drive.device
     settings = [(step.change, step.then) for step in steps]
     undo = UndoFile(str(device.path), controller, proposal.drive.serial, entries_of(settings))
 
     kept: list[UndoFile] = []
+    changes: list[HostState] = []
 
     def work(state: HostState) -> UndoFile:
-        undo.write(undo_path)
+        changes.append(state)
         for step in steps:
             state.set(step.change, step.then)
             say(f"set: {step.command}")
@@ -94,18 +88,12 @@ def apply(
         state.release()
         return kept[0]
 
+    undo.create(undo_path)
     try:
         return guarded(device, say, "what was set is taken back", work, in_use=True)
     finally:
-        if not kept and _is_undone(undo):
+        if not kept and not any(state.changed for state in changes):  # everything is back
             undo_path.unlink(missing_ok=True)
-
-
-def _is_undone(undo: UndoFile) -> bool:
-    try:
-        return all(one.change.get() == one.before for one in undo.entries)
-    except IojouleError:
-        return False
 
 
 def take_back_file(path: Path, say: Say, *, force: bool = False) -> int:

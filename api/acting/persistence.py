@@ -23,6 +23,10 @@ ETC = Path("/etc")
 _HEADING = f"# Set by iojoule {__version__}; `iojoule undo` takes this file away.\n"
 _NVME = "/usr/sbin/nvme"
 
+_PLAIN = re.compile(r"[\w +./:#-]+", re.ASCII)
+"""What a rule compares as it is: no pattern, and no end of the text, behind which a drive that
+somebody made up could name a program."""
+
 
 @dataclass(frozen=True)
 class BootLines:
@@ -93,7 +97,7 @@ def _rule(step: Step, drive: DriveFacts) -> str | None:
     """A udev rule that finds the drive by its serial number and not by its name."""
     device = drive.device
     serial = device.attribute("device/serial")
-    if not serial:
+    if serial is None or _PLAIN.fullmatch(serial) is None:
         return None
     change = step.change
     if isinstance(change, NvmeFeature) and device.name.startswith("nvme"):
@@ -121,4 +125,4 @@ def _why_not(step: Step) -> str:
         return "put `spindown_time` for the drive into /etc/hdparm.conf"
     if step.what == "link_power_policy":
         return "set ahci.mobile_lpm_policy on the kernel's command line, which holds for all ports"
-    return "the kernel knows no serial number of this drive, so that no rule could find it"
+    return "the kernel knows no plain serial number of this drive, by which a rule could find it"

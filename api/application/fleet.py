@@ -76,9 +76,12 @@ def read_plan(path: Path) -> Plan:
         InputError: Missing, or not such a file.
     """
     try:
-        return FleetAnswer.model_validate_json(read_text(path)).plans[-1]
+        plans = FleetAnswer.model_validate_json(read_text(path)).plans
     except ValidationError as error:
         raise validation_error(error, str(path)) from None
+    if not plans:
+        raise InputError(f"{path}: holds no plan; `iojoule fleet plan -o json` writes one")
+    return plans[-1]
 
 
 def read_servers(path: Path) -> Servers:

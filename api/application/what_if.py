@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -121,11 +122,14 @@ def sweep_of(
         InputError: One of them is not what it must be.
     """
     parsed = [parse_axis(text) for text in axes]
-    if listed is None:
-        return Sweep.over(base, parsed, fixed)
-    names, rows = _read_list(listed)
-    if twice := {axis.field for axis in parsed} & set(names):
-        raise InputError(f"{listed}: {', '.join(sorted(twice))} is an axis too; say it once")
+    names, rows = ([], [{}]) if listed is None else _read_list(listed)
+    stated = Counter([*fixed, *names, *(axis.field for axis in parsed)])
+    if twice := sorted(field for field, times in stated.items() if times > 1):
+        raise InputError(
+            f"{', '.join(twice)}: is stated more than once among changes, axes and points; say it "
+            "once",
+            field=twice[0],
+        )
     parts = [Sweep.over(base, parsed, {**fixed, **row}).points for row in rows]
     points = tuple(point for part in parts for point in part)
     return Sweep(base, points, (*names, *(axis.field for axis in parsed)))

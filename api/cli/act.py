@@ -48,6 +48,7 @@ from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.session import commands, inspect_drive, look, run_campaign
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.fio import find_fio
+from iojoule.measure.host.journal import restore_abandoned
 from iojoule.recommender.request import Scope, load_workload
 
 if TYPE_CHECKING:
@@ -120,6 +121,9 @@ def apply(
     if profile is not None and as_ is not ExportFormat.IOCOST:
         raise typer.BadParameter("is for --as iocost", param_hint="--profile")
     answer = read_answer(recommendation)
+    if run:  # a killed process's settings are not in force
+        for line in restore_abandoned():
+            console.note(line)
     facts, nvme = inspect_drive(drive, controller)
     proposal = propose(answer, facts, nvme)
     if as_ is not None:

@@ -81,6 +81,7 @@ def idle(
     from iojoule.api.application.idle import DriveQuery, Question, advise, drives_of
     from iojoule.api.application.profiles import profile_in
     from iojoule.measure.drive.nvme import NvmeController
+    from iojoule.measure.host.journal import restore_abandoned
     from iojoule.meter.idle_settings import block_device
 
     if drive is None and (profile or controller or write_table):
@@ -93,6 +94,9 @@ def idle(
         proc=proc,
     )
 
+    if write_table:  # a killed process's settings are not in force
+        for line in restore_abandoned():
+            console.note(line)
     names = drives_of(drive, sysfs)
     controllers = {}
     for device in (block_device(name, sysfs) for name in names):

@@ -166,7 +166,9 @@ def _no_operation() -> None:
 def _call(
     function: Callable[..., bytes], versions: tuple[ProfileVersion, ...], args: tuple[Any, ...]
 ) -> tuple[bytes, Counts]:
+    global _late
     _own_profiles.publish(_own_state, versions)
+    _late = False
     before = metrics.counted()
     try:
         try:
@@ -175,8 +177,10 @@ def _call(
             content = function(_own_profiles, *args)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-    except _TimeLimitExceeded:
+    except BaseException:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if not _late:  # else whatever the code that was interrupted made of it
+            raise
         raise TooLongError(
             f"the request exceeds {REQUEST_SECONDS:.0f} s of computing; ask for less at a time"
         ) from None
@@ -201,7 +205,12 @@ class _TimeLimitExceeded(BaseException):
     """The time limit of a request; a BaseException, so that no handler of errors catches it."""
 
 
+_late = False
+
+
 def _raise_time_limit(*_: object) -> None:
+    global _late
+    _late = True
     raise _TimeLimitExceeded
 
 

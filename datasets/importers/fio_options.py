@@ -126,12 +126,23 @@ class _Reader:
         return InputError(f"{self.where}: {name}={self.text(name)} {why}", field=name)
 
 
-def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the requests of one direction."""
+
+    least: float
+    mean: float
+
+
+def job_setup(
+    options: Mapping[str, str], where: str, sizes: tuple[Sizes, Sizes] | None = None
+) -> JobSetup:
     """Read the options of a job (global ones included).
 
     Args:
         options: Option -> text, as fio writes them.
         where: File and job, for messages.
+        sizes: Of reads and of writes, for rates; None: those of the options.
 
     Raises:
         InputError: An option that a measurement cannot express; names it and the remedy.
@@ -142,7 +153,7 @@ def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
     fields["request_bytes"] = _request_bytes(reader, fields["operation"])
     fields |= _engine(reader)
     fields["cpu_cores_available"] = _cores(reader)
-    fields |= _demand(reader, fields)
+    fields |= _demand(reader, fields, sizes)
     if fields["operation"] != "read":
         fields |= _flushes(reader)
     direct = reader.recorded("direct") or named.get("buffered") == "0"
@@ -189,11 +200,11 @@ def _request_bytes(reader: _Reader, operation: str) -> int:
             raise reader.refused(
                 name, "mixes request sizes, a measurement holds one; import runs of one size"
             )
-    parts = reader.text("bs", "4k").split(",")
-    sizes = [parse_fio_size(part) for part in parts if part.strip()]
-    if not sizes or not all(sizes):
+    parts = reader.text("bs", "4k").split(",")[:2]
+    sizes = [parse_fio_size(part.strip() or "4k") for part in parts]
+    if not all(sizes):
         raise reader.refused("bs", "is not a size like 4k")
-    read, write = sizes[0] or 0, sizes[min(1, len(sizes) - 1)] or 0
+    read, write = sizes[0] or 0, sizes[-1] or 0
     if operation == "mixed" and read != write:
         raise reader.refused("bs", "differs between reads and writes; import runs of one size")
     return write if operation == "write" else read
@@ -251,39 +262,58 @@ def _completion(reader: _Reader) -> str | None:
     return None if polled is None else _COMPLETION[polled]
 
 
-def _demand(reader: _Reader, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Rates and think times of one job; a rate applies to each direction by itself."""
-    sizes: dict[str, Any] = {}
+def _demand(
+    reader: _Reader, fields: Mapping[str, Any], sizes: tuple[Sizes, Sizes] | None
+) -> dict[str, Any]:
+    """Rates and think times of one job.
+
+    A rate applies to each direction by itself, so that those of a mixed job decide its mix;
+    `rate_iops` counts in requests of the least size, and `rate` counts where both are stated
+    (fio's HOWTO, rate_iops; __setup_rate in backend.c).
+    """
+    demand: dict[str, Any] = {}
     size = fields["request_bytes"]
-    by_bytes = _rate(reader, "rate", fields["operation"])
-    by_operations = _rate(reader, "rate_iops", fields["operation"])
-    if by_bytes and by_operations:
-        sizes["demand_operations_per_second"] = min(by_bytes / size, by_operations)
-    elif by_bytes:
-        sizes["demand_bytes_per_second"] = by_bytes
-    elif by_operations:
-        sizes["demand_operations_per_second"] = by_operations
-    if sizes:
-        sizes["arrival_process"] = reader.text("rate_process", "linear")
+    of_each = sizes or (Sizes(size, size), Sizes(size, size))
+    by_bytes, by_operations = _rates(reader, "rate"), _rates(reader, "rate_iops")
+    moved = [
+        rate or requests * each.least
+        for rate, requests, each in zip(by_bytes, by_operations, of_each, strict=True)
+    ]
+    operation = fields["operation"]
+    served = {"read": (0,), "write": (1,), "mixed": (0, 1)}[operation]
+    if any(moved[direction] for direction in served):
+        if not all(moved[direction] for direction in served):
+            raise reader.refused(
+                "rate" if reader.text("rate") else "rate_iops",
+                "limits one direction of a mixed job, and the other goes as fast as it can; state "
+                "both",
+            )
+        requests = {direction: moved[direction] / of_each[direction].mean for direction in served}
+        if all(by_bytes[direction] for direction in served):
+            demand["demand_bytes_per_second"] = sum(moved[direction] for direction in served)
+        else:
+            demand["demand_operations_per_second"] = sum(requests.values())
+        demand["arrival_process"] = reader.text("rate_process", "linear")
+        if operation == "mixed":
+            demand["read_fraction"] = requests[0] / sum(requests.values())
     think = _nanoseconds(reader, "thinktime")
     blocks = max(1, reader.number("thinktime_blocks", 1))
     if think:
-        sizes["think_time_ns"] = think / blocks
+        demand["think_time_ns"] = think / blocks
         if blocks > 1:
             reader.notes.append(f"thinktime is taken per request: every {blocks}th pauses")
-    return sizes
+    return demand
 
 
-def _rate(reader: _Reader, name: str, operation: str) -> float | None:
+def _rates(reader: _Reader, name: str) -> tuple[float, float]:
+    """Of reads and of writes; 0 where none is stated."""
     text = reader.text(name)
     if not text:
-        return None
+        return 0.0, 0.0
     parts = [parse_fio_size(part) if part.strip() else 0 for part in text.split(",")]
     if None in parts:
         raise reader.refused(name, "is not a rate like 10m")
-    read, write = parts[0] or 0, parts[min(1, len(parts) - 1)] or 0
-    total = {"read": read, "write": write, "mixed": read + write}[operation]
-    return float(total) or None
+    return float(parts[0] or 0), float(parts[min(1, len(parts) - 1)] or 0)
 
 
 def _nanoseconds(reader: _Reader, name: str) -> float | None:

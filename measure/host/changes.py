@@ -132,7 +132,9 @@ class MountOption:
 
         mount(8), remount: where both are named, the options of the mount are replaced.
         """
-        mount = self._mount()
+        mount = self._top_mount()
+        if mount is None:
+            return ["mount", "-o", f"remount,{value}", self.point]
         options = [option for option in mount.options if option not in CHOICES[self.choice]]
         return ["mount", "-o", ",".join(["remount", *options, value]), mount.source, self.point]
 
@@ -521,6 +523,16 @@ class PowerLevel:
     def disturbs(self) -> tuple[Change, ...]:
         """Nothing."""
         return ()
+
+
+def has_value(change: Change, value: str) -> bool:
+    """Whether this value is known to be in force; raises as `get`."""
+    return not isinstance(change, StandbyTimer) and change.get() == value
+
+
+def name_of(change: Change) -> str:
+    """Its kind and what it is about."""
+    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))  # type: ignore[call-overload]
 
 
 KINDS: dict[str, type[Any]] = {

@@ -11,10 +11,11 @@ links are refused. The opened file is checked, so that nothing can be put in its
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from io import BufferedRandom
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, Record, to_record
+from iojoule.measure.host.changes import Change, Record, has_value, name_of, to_record
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -79,10 +80,13 @@ def _refusal(path: Path, why: str) -> CampaignError:
 
 
 def write_trusted(path: Path, text: str) -> None:
-    """Write a file that `read_trusted` obeys, whatever the umask.
+    """Write a file that `read_trusted` obeys, whatever the umask; else what was there stays.
 
-    Raises OSError if it cannot be written; what was there stays.
+    Raises:
+        OSError: It cannot be written.
+        CampaignError: Others could put another file there.
     """
+    require_own_folder(path.parent)
 
     def write(stream: BufferedRandom) -> None:
         os.fchmod(stream.fileno(), stat.S_IRUSR | stat.S_IWUSR)
@@ -152,7 +156,7 @@ class HostState:
 
     @property
     def changed(self) -> dict[Change, str]:
-        """What was changed, with the value before."""
+        """What was changed and is not restored yet, with the value before."""
         return dict(self._before)
 
     def set(self, change: Change, value: str) -> None:
@@ -165,11 +169,10 @@ class HostState:
         if self._now.get(change) == value:
             return
         if change not in self._before:
-            before = change.get()
-            if before == value:
+            if has_value(change, value):
                 self._now[change] = value
                 return
-            self._keep(change, before)
+            self._keep(change, change.get())
         self._now.pop(change, None)
         change.set(value)
         self._now[change] = value
@@ -202,11 +205,18 @@ class HostState:
         """Set it again at the next `set`, whatever it was last told: it may have been reset."""
         self._now.pop(change, None)
 
+    def adopt(self, changes: Mapping[Change, str]) -> None:
+        """Restore these values at the end, the last one first; raises as `set`."""
+        self._remember(dict(changes))
+
     def release(self) -> None:
-        """Leave everything as it is now: another record holds the earlier values."""
+        """Leave everything as it is now: another record holds the earlier values.
+
+        Raises HostStateError if the journal cannot be removed.
+        """
+        self._end()
         self._before.clear()
         self._now.clear()
-        self._path.unlink(missing_ok=True)
 
     def restore(self) -> None:
         """Restore everything, the last change first; goes on where one fails.
@@ -214,27 +224,28 @@ class HostState:
         Raises HostStateError if something could not be restored; names the command that does so,
         and the journal stays for the next start.
         """
-        failed = {}
-        for change in reversed(list(self._before)):
-            before = self._before[change]
-            try:
-                # what was refused when it was set is as it was; what is gone holds no setting
-                if change.is_there() and change.get() != before:
-                    change.set(before)
-                    self._note(f"restored: {change.command(before)}")
-            except IojouleError as error:
-                failed[change] = f"`{change.command(before)}` ({error.message})"
-            else:
-                del self._before[change]
+        failed = _put_back(self._before, lambda command: self._note(f"restored: {command}"))
+        self._before = {change: self._before[change] for change in self._before if change in failed}
         self._now.clear()
         if failed:
-            with suppress(HostStateError):
-                self._write()
+            with suppress(OSError, CampaignError):
+                self._write(self._before)
             raise HostStateError(
                 f"{self._drive}: not everything could be put back; do it by hand: "
                 + "; ".join(failed.values())
             )
-        self._path.unlink(missing_ok=True)
+        self._end()
+
+    def _end(self) -> None:
+        if not self._path.exists():
+            return  # nor does a folder that is read-only let anything be removed
+        try:
+            self._path.unlink()
+        except OSError as error:
+            raise HostStateError(
+                f"{self._path}: the journal of what is over cannot be removed ({error.strerror}); "
+                "remove it, or the next start restores from it again"
+            ) from None
 
     def _keep(self, change: Change, before: str) -> None:
         asides = {
@@ -243,26 +254,77 @@ class HostState:
             if (value := _readable_value(disturbed)) is not None
         }
         # behind them, so that it is put back before them
-        self._before = {**asides, **self._before, change: before}
-        self._write()
+        self._remember({**asides, **self._before, change: before})
 
-    def _write(self) -> None:
-        content = Journal(
-            drive=self._drive,
-            pid=os.getpid(),
-            pid_started=process_start(os.getpid()),
-            boot_id=_boot_id(),
-            changes=[to_record(change, before) for change, before in self._before.items()],
-        )
+    def _remember(self, changes: dict[Change, str]) -> None:
+        folder = self._path.parent
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_trusted(self._path, content.model_dump_json(indent=1))
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _locked(folder):
+                _require_free(folder, changes.keys() - self._before.keys())
+                self._write(changes)
         except OSError as error:
             raise HostStateError(
                 f"{self._path}: the journal that restores the host cannot be written "
                 f"({error.strerror}), so nothing is changed; free space, or name another folder "
                 f"with {JOURNALS_VARIABLE}"
             ) from None
+        self._before = changes
+
+    def _write(self, changes: Mapping[Change, str]) -> None:
+        content = Journal(
+            drive=self._drive,
+            pid=os.getpid(),
+            pid_started=process_start(os.getpid()),
+            boot_id=_boot_id(),
+            changes=[to_record(change, before) for change, before in changes.items()],
+        )
+        write_trusted(self._path, content.model_dump_json(indent=1))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep other processes from journaling and from restoring meanwhile. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _require_free(folder: Path, changes: Collection[Change]) -> None:
+    """Raise HostStateError where another running process will put back one of these."""
+    for path in sorted(folder.glob("restore-*.json")):
+        try:
+            content = _journal(path)
+            journaled = {step.change() for step in content.changes}
+        except (IojouleError, FileNotFoundError):
+            continue  # the next start tells of it
+        shared = [change for change in changes if change in journaled]
+        if shared and content.pid != os.getpid() and _alive(content):
+            raise HostStateError(
+                f"{content.drive}: process {content.pid} of iojoule has changed what is to be "
+                f"changed here ({name_of(shared[0])}) and puts it back when it ends, so nothing is "
+                "changed; end that one first"
+            )
+
+
+def _put_back(changes: Mapping[Change, str], say: Callable[[str], None]) -> dict[Change, str]:
+    """Set these values, the last one first; goes on where one fails.
+
+    Returns the command of what failed, with the reason.
+    """
+    failed = {}
+    for change, value in reversed(list(changes.items())):
+        try:
+            # what was refused when it was set is as it was; what is gone holds no setting
+            if change.is_there() and not has_value(change, value):
+                change.set(value)
+                say(change.command(value))
+        except IojouleError as error:
+            failed[change] = f"`{change.command(value)}` ({error.message})"
+    return failed
 
 
 def restore_abandoned(folder: Path | None = None) -> list[str]:
@@ -275,21 +337,25 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
         HostStateError: Something could not be restored.
         CampaignError: There is a journal that is not obeyed.
     """
+    folder = folder or journals_folder()
     messages: list[str] = []
     failed: list[IojouleError] = []
-    for path in sorted((folder or journals_folder()).glob("restore-*.json")):
-        try:
-            content = _journal(path)
-            if _alive(content):
-                continue
-            if content.boot_id != _boot_id():
-                messages.append(f"{content.drive}: the host was restarted since, which restored it")
-            else:
-                messages += _restore(path, content)
-        except IojouleError as error:
-            failed.append(error)
-        else:
-            path.unlink(missing_ok=True)
+    try:
+        with _locked(folder):
+            for path in sorted(folder.glob("restore-*.json")):
+                try:
+                    messages += _restore(path)
+                except FileNotFoundError:
+                    continue  # its process has ended meanwhile
+                except IojouleError as error:
+                    failed.append(error)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostStateError(
+            f"{folder}: the folder of the journals cannot be used ({error.strerror}); name another "
+            f"one with {JOURNALS_VARIABLE}"
+        ) from None
     if failed:
         raise type(failed[0])("; ".join(error.message for error in failed))
     return messages
@@ -306,32 +372,39 @@ def _readable_value(change: Change) -> str | None:
         return None
 
 
-def _restore(path: Path, content: Journal) -> list[str]:
-    messages, failed = [], []
+def _restore(path: Path) -> list[str]:
+    content = _journal(path)
+    if _alive(content):
+        return []
+    if content.boot_id != _boot_id():
+        path.unlink(missing_ok=True)
+        return [f"{content.drive}: the host was restarted since, which restored it"]
     # all of it is known before any of it is obeyed
-    for change, before in [(step.change(), step.before) for step in reversed(content.changes)]:
-        if not change.is_there():
-            messages.append(f"{content.drive}: is gone, so nothing is put back there")
-            continue
-        try:
-            if change.get() != before:
-                change.set(before)
-                messages.append(
-                    f"{content.drive}: restored after a crash: {change.command(before)}"
-                )
-        except IojouleError as error:
-            failed.append(f"`{change.command(before)}` fails ({error.message})")
+    changes = {step.change(): step.before for step in content.changes}
+    messages = [
+        f"{content.drive}: is gone, so nothing is put back there"
+        for change in changes
+        if not change.is_there()
+    ]
+    failed = _put_back(
+        changes,
+        lambda command: messages.append(f"{content.drive}: restored after a crash: {command}"),
+    )
     if failed:
         raise HostStateError(
-            f"{content.drive}: an interrupted campaign left it changed and {'; '.join(failed)}; do "
-            f"it by hand, then remove {path}"
+            f"{content.drive}: an interrupted campaign left it changed: "
+            f"{'; '.join(failed.values())}; do it by hand, then remove {path}"
         )
+    path.unlink(missing_ok=True)
     return messages
 
 
 def _journal(path: Path) -> Journal:
+    """The journal. Raises FileNotFoundError, and CampaignError if it is not obeyed."""
     try:
         return Journal.model_validate_json(read_trusted(path))
+    except FileNotFoundError:
+        raise
     except (OSError, UnicodeDecodeError, ValidationError):
         raise CampaignError(
             f"{path}: is not a journal that this iojoule can read; see what it says, restore "

@@ -7,16 +7,17 @@ that `undo` notices later changes by others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, Record, to_record
-from iojoule.measure.host.journal import read_trusted, write_trusted
+from iojoule.measure.host.changes import Change, Record, name_of, to_record
+from iojoule.measure.host.guard import signal_handler
+from iojoule.measure.host.journal import HostState, read_trusted, write_trusted
 
 
 class _Content(BaseModel):
@@ -50,6 +51,28 @@ class UndoFile:
     serial: str
     entries: tuple[Entry, ...]
 
+    def create(self, path: Path) -> None:
+        """Write it where there is no file.
+
+        Raises:
+            InputError: There is one.
+            HostStateError: It cannot be written.
+        """
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError:
+            raise InputError(
+                f"{path}: holds what takes back an earlier change; `iojoule undo {path}` first, or "
+                "name another file with --undo"
+            ) from None
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        try:
+            self.write(path)
+        except IojouleError:
+            path.unlink(missing_ok=True)
+            raise
+
     def write(self, path: Path) -> None:
         """Write it atomically. Raises HostStateError if it cannot be written."""
         content = _Content(
@@ -61,10 +84,7 @@ class UndoFile:
         try:
             write_trusted(path, content.model_dump_json(indent=1) + "\n")
         except OSError as error:
-            raise HostStateError(
-                f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; "
-                "name another place with --undo"
-            ) from None
+            raise _unwritable(path, error) from None
 
     def now(self) -> UndoFile:
         """The same with the values that are in force now as those that were set."""
@@ -73,6 +93,13 @@ class UndoFile:
             for entry in self.entries
         )
         return replace(self, entries=tuple(entries))
+
+
+def _unwritable(path: Path, error: OSError) -> HostStateError:
+    return HostStateError(
+        f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; name "
+        "another place with --undo"
+    )
 
 
 def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
@@ -124,34 +151,35 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
 
     With `force` also what others changed since. Returns how many values were restored.
 
-    Raises HostStateError if others changed something since (nothing is done then), or something
-    could not be restored; names the command that does so.
+    Raises HostStateError if others changed something since or will put it back (nothing is done
+    then), or something could not be restored; names the command that does so.
     """
     strangers = [entry for entry in undo.entries if _changed_by_others(entry)]
     if strangers and not force:
         listed = "; ".join(
-            f"{_name(entry.change)} was set to {entry.after} and is now {entry.change.get()}"
+            f"{name_of(entry.change)} was set to {entry.after} and is now {entry.change.get()}"
             for entry in strangers
         )
         raise HostStateError(
             f"another program has changed what is to be restored: {listed}. Nothing was done; say "
             "--force to put back what was there before all of it"
         )
-    failed, done = [], 0
-    for entry in reversed(undo.entries):
+    done: list[str] = []
+
+    def note(text: str) -> None:
+        done.append(text)
+        say(text)
+
+    with signal_handler(say) as signals:
+        signals.close()
+        # a killed undo is completed by the next start
+        state = HostState(undo.drive, note=note)
+        state.adopt({entry.change: entry.before for entry in undo.entries})
         try:
-            # asked only now: a scheduler that was put back took other values with it
-            if entry.change.is_there() and entry.change.get() != entry.before:
-                entry.change.set(entry.before)
-                say(f"put back: {entry.change.command(entry.before)}")
-                done += 1
-        except IojouleError as error:
-            failed.append(f"`{entry.change.command(entry.before)}` ({error.message})")
-    if failed:
-        raise HostStateError(
-            "not everything could be put back; do it by hand: " + "; ".join(failed)
-        )
-    return done
+            state.restore()
+        finally:
+            state.release()
+    return len(done)
 
 
 def _changed_by_others(entry: Entry) -> bool:
@@ -160,7 +188,3 @@ def _changed_by_others(entry: Entry) -> bool:
         return known and entry.change.get() not in (entry.before, entry.after)
     except IojouleError:
         return False  # what cannot be asked fails where it is put back, with its command
-
-
-def _name(change: Change) -> str:
-    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))  # type: ignore[call-overload]

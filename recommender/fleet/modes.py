@@ -5,7 +5,8 @@ a second draws
 
     P(L) = P_gap + (P_at - P_gap) L / L_at,
 
-exact at L_at: its capacity, an equal share of a class, or all of it where one drive can serve it.
+exact at L_at: the most that it may serve, an equal share of a class, or all of it where one drive
+can serve it.
 Of the drive this is the law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster
 at first, so that one drive of a class that serves only what the others leave over is taken for too
 cheap, by up to a fifth. Watts are those of the drive and, where the fleet's scope says so, its
@@ -38,7 +39,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
-from iojoule.recommender.evaluate import Judge, Judged, Question
+from iojoule.recommender.evaluate import Judge, Judged, Question, predicted
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.request import Scope, WorkloadProfile
@@ -54,6 +55,11 @@ that are cheapest somewhere (`cheapest`), and others spread evenly up to this nu
 
 AS_CHEAP = TIE / 2
 """Modes whose watts differ by no more count as equally cheap."""
+
+HALVINGS = 7
+"""Of the range in which the greatest load lies that keeps bounds of latency."""
+
+ROUNDING = 1e-9
 
 LOADS = 512
 """Loads of a drive at which modes are compared, and as many of their capacities."""
@@ -351,12 +357,7 @@ class DriveModel:
             if best.any():
                 kept.append((frame.take(good[best]), costs[best]))
         if not kept:
-            asking = _of(share_bytes_per_second)
-            raise InfeasibleError(
-                f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
-                f"SLA{asking} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
-                "nearest misses: relax a bound, or put the class on other drives"
-            )
+            raise self._none(workload, share_bytes_per_second)
         frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
         if len(rows) > MOST_MODES:
@@ -364,8 +365,60 @@ class DriveModel:
             others = np.setdiff1d(rows, first)
             spread = pareto.thin(costs[others], MOST_MODES - len(first))
             rows = np.concatenate([first, others[spread]])
-        return self._described(
-            judge.judge(frames.take(rows)), judge, part, peak_over_mean, drives_per_host
+        found = judge.judge(frames.take(rows))
+        if share_bytes_per_second is not None:
+            return self._described(found, judge, part, peak_over_mean, drives_per_host)
+        most = self._counted(found, judge.question.demand.rest, drives_per_host).capacity
+        stated = demand_of(
+            _part_of(workload, part, self.confidence, 1.0), candidates.current.request_bytes
+        )
+        stated = replace(stated, rest=judge.question.demand.rest)
+        loads, judge, found = self._loaded(judge, found.frame, stated, most)
+        if not len(loads):
+            raise self._none(workload, share_bytes_per_second)
+        return [
+            replace(one, capacity_bytes_per_second=float(load))
+            for one, load in zip(
+                self._described(found, judge, part, peak_over_mean, drives_per_host),
+                loads,
+                strict=True,
+            )
+        ]
+
+    def _loaded(
+        self, judge: Judge, frame: Frame, demand: Demand, most: Floats
+    ) -> tuple[Floats, Judge, Judged]:
+        """The most of a load that arrives at which each keeps the SLA, and what it does there.
+
+        Without those that keep it at none; `most` is the most of each.
+
+        At full speed the next request waits for a slot; those of a demand wait for each other,
+        without bound towards the capacity.
+        """
+        known = predicted(self.predictor, frame, demand)
+
+        def under(loads: Floats) -> Judge:
+            each = replace(demand, bytes_per_second=loads)  # type: ignore[arg-type]
+            return Judge(self.predictor, self.layout, replace(judge.question, demand=each))
+
+        def keep(loads: Floats) -> NDArray[np.bool_]:
+            return under(loads * (1.0 - ROUNDING)).judge(known).feasible
+
+        low, high = np.where(keep(most), most, 0.0), most
+        if (low < most).any():
+            for _ in range(HALVINGS):
+                middle = (low + high) / 2.0
+                kept = keep(middle)
+                low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        rows = np.flatnonzero(low > 0.0)
+        judge_there = under(low[rows])
+        return low[rows], judge_there, judge_there.judge(known.take(rows))
+
+    def _none(self, workload: WorkloadProfile, share: float | None) -> InfeasibleError:
+        return InfeasibleError(
+            f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
+            f"SLA{_of(share)} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
+            "nearest misses: relax a bound, or put the class on other drives"
         )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:

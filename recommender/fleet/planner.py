@@ -638,11 +638,11 @@ class Planner:
 def host_of(profiles: Sequence[DeviceProfile]) -> DeviceProfile:
     """The profile whose host all drives of a fleet stand on, so that only drives differ.
 
-    The first whose host somebody measured or published, else the first with an assumed one, else
-    the first.
+    One whose host somebody measured or published, else one with an assumed host, else any: of
+    several the first by the name of its device, so that the order of the file changes nothing.
     """
     order = ("known", "assumed", "unknown")
-    return min(profiles, key=lambda one: order.index(host_standing(one)))
+    return min(profiles, key=lambda one: (order.index(host_standing(one)), one.device))
 
 
 def _parts(workload: WorkloadClass) -> tuple[Part, ...]:

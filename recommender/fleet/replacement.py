@@ -8,12 +8,15 @@ plan answers the same for drives with a choice of modes; this is its special cas
 from __future__ import annotations
 
 from math import ceil, exp, hypot, log
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from iojoule.datasets.schema import Positive, Section
 from iojoule.model.evaluate.quantities import NORMAL_90
+
+Amount = Annotated[Positive, Field(ge=1e-9)]
+"""Less would make quotients of amounts too large for a number."""
 
 
 class Server(Section):
@@ -24,12 +27,12 @@ class Server(Section):
         system_power_watts: What it draws meanwhile; likewise.
     """
 
-    throughput_bytes_per_second: Positive
-    throughput_bytes_per_second_low: Positive | None = None
-    throughput_bytes_per_second_high: Positive | None = None
-    system_power_watts: Positive
-    system_power_watts_low: Positive | None = None
-    system_power_watts_high: Positive | None = None
+    throughput_bytes_per_second: Amount
+    throughput_bytes_per_second_low: Amount | None = None
+    throughput_bytes_per_second_high: Amount | None = None
+    system_power_watts: Amount
+    system_power_watts_low: Amount | None = None
+    system_power_watts_high: Amount | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -130,6 +130,11 @@ def solve(
                 solver.setOptionValue(name, value)
             solver.passModel(program)
             solver.run()
+            if solver.getModelStatus() == highspy.HighsModelStatus.kUnknown:
+                # what presolve left of a program was neither solved nor shown to be infeasible
+                solver.clearSolver()
+                solver.setOptionValue("presolve", "off")
+                solver.run()
         status, info = solver.getModelStatus(), solver.getInfo()
         if status in _WITHOUT_SOLUTION:
             return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, job_setup
+from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, Sizes, job_setup
 from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.schema import Workload
 from iojoule.recommender.request import (
@@ -113,6 +113,25 @@ class OneSize:
     notes: tuple[str, ...] = ()
 
 
+def _splits(options: Mapping[str, str], place: str) -> tuple[Split, Split]:
+    """Shares of the sizes of reads and of writes; of one left out those that `bs` states."""
+    name, text = _stated(options)
+    parts = text.split(",")
+    parts = parts[:2] if len(parts) > 1 else parts * 2
+    if not all(part.strip() for part in parts):
+        only = {one: text for one, text in options.items() if one in ("bs", "blocksize")}
+        others = ({4096: 1.0},) * 2 if name == "bs" else _splits(only, place)
+    reads, writes = (
+        _split(name, part, place) if part.strip() else others[direction]
+        for direction, part in enumerate(parts)
+    )
+    return reads, writes
+
+
+def _sizes(split: Split) -> Sizes:
+    return Sizes(min(split), sum(size * share for size, share in split.items()))
+
+
 def one_size(options: Mapping[str, str], read_share: float, place: str) -> OneSize:
     """The size that stands for those of a job.
 
@@ -125,9 +144,7 @@ def one_size(options: Mapping[str, str], read_share: float, place: str) -> OneSi
         InputError: A size that is none, or percentages that are no shares; names the option.
     """
     name, text = _stated(options)
-    parts = text.split(",")
-    reads = _split(name, parts[0], place)
-    writes = _split(name, parts[1], place) if len(parts) > 1 and parts[1].strip() else reads
+    reads, writes = _splits(options, place)
     shares: Split = {}
     for split, weight in ((reads, read_share), (writes, 1 - read_share)):
         for size, share in split.items():
@@ -307,9 +324,10 @@ def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
                 f"{place}: {name}={value} holds a variable; write its value instead", field=name
             )
     options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
+    of_reads, of_writes = map(_sizes, _splits(section.options, place))
     # a size that every mode accepts, only to learn the share of reads
     try:
-        mode = job_setup(options | {"bs": "4k"}, place).fields
+        mode = job_setup(options | {"bs": "4k"}, place, (of_reads, of_writes)).fields
     except InputError as error:
         way = f"{error.message}; {_way_on(section.options.get('ioengine', ''))}"
         raise InputError(way, field=error.field) from None
@@ -332,7 +350,7 @@ def _job(section: Section, where: str, cache: PageCache | None) -> _Job:
             "where each block carries metadata, write bs without it",
             field="bs",
         )
-    setup = job_setup(options | {"bs": str(size.mean_bytes)}, place)
+    setup = job_setup(options | {"bs": str(size.mean_bytes)}, place, (of_reads, of_writes))
     if setup.buffered and cache is not None:
         setup = reaches_drive(setup, section.options, cache, place)
         size = replace(size, mean_bytes=setup.fields["request_bytes"], mix=None)

@@ -326,7 +326,7 @@ def test_what_is_bad_is_left_out_and_counted(tmp_path: Path) -> None:
         ({"rw": "randwrite", "sync": "dsync"}, {"force_unit_access": True}),
         ({"thinktime": "50", "thinktime_blocks": "5"}, {"think_time_ns": 10_000}),
         ({"rate": "8m", "rate_process": "poisson"}, {"arrival_process": "poisson"}),
-        ({"rate": "8m", "rate_iops": "100"}, {"demand_operations_per_second": 100}),
+        ({"rate": "8m", "rate_iops": "100"}, {"demand_bytes_per_second": 8 * 2**20}),
         ({"filename": "/dev/nvme0n1", "size": "1g"}, {"working_set_bytes": 2**30}),
     ],
 )

@@ -1,8 +1,10 @@
 """Setting and taking back, on a host below a folder: all of it, or nothing."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from iojoule.api.acting.proposal import Proposal, propose
 from iojoule.datasets.errors import InputError
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
+from iojoule.measure.host.journal import HostState, process_start
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import SERIAL, host, values, write
 
@@ -120,6 +123,22 @@ def test_after_a_kill_the_next_command_takes_it_back(tmp_path: Path, facts: Driv
     assert take_back_file(tmp_path / "undo.json", said.append) == 0
     assert all("restored after a crash" in line for line in said)
     assert values(tmp_path / "sys") == before
+
+
+def test_where_another_process_sets_the_same_nothing_is_set_nor_kept(
+    tmp_path: Path, proposal: Proposal
+) -> None:
+    others = HostState("another drive")
+    others.set(proposal.steps[-1].change, "1")
+    (journal,) = (tmp_path / "state").iterdir()
+    other = {"pid": os.getppid(), "pid_started": process_start(os.getppid())}
+    journal.write_text(json.dumps(json.loads(journal.read_text()) | other))
+    before = values(tmp_path / "sys")
+    steps = [replace(step, then="0") if step.then == "1" else step for step in proposal.steps]
+    with pytest.raises(HostStateError):
+        apply(proposal, steps, None, tmp_path / "undo.json", say)
+    assert values(tmp_path / "sys") == before
+    assert not (tmp_path / "undo.json").exists()
 
 
 def test_the_serial_number_has_to_be_typed(proposal: Proposal) -> None:

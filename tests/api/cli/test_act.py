@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,29 @@ def test_it_is_set_and_taken_back(
     assert lab.status()["disk"]["power_state"] == 0
     gone = iojoule("undo", tmp_path / "iojoule-undo.json")
     assert (gone.code, "no such file" in gone.err) == (CampaignError.exit_code, True)
+
+
+KILLED = """
+import os, signal, sys
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.journal import HostState
+HostState("the lab").set(SysfsValue(sys.argv[1]), "mq-deadline")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left_is_not_taken_for_in_force(
+    iojoule, words: list[str], lab: LabClient
+) -> None:
+    before = queue(lab)
+    scheduler = f"/sys/class/block/{Path(lab.state['drive']).name}/queue/scheduler"
+    subprocess.run([sys.executable, "-c", KILLED, scheduler], check=False)
+    assert queue(lab) != before
+    done = iojoule("apply", *words, "--run", "--serial", lab.state["serial"], "-o", "json")
+    assert [one["what"] for one in json.loads(done.out)["steps"]] == ["scheduler", "power_state"]
+    assert "[mq-deadline]" in queue(lab)[scheduler]
+    assert iojoule("undo", "iojoule-undo.json").code == 0
+    assert queue(lab) == before
 
 
 def test_a_controller_that_ignores_it_is_found_out(

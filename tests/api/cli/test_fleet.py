@@ -7,6 +7,8 @@ import io
 import json
 from pathlib import Path
 
+from iojoule.datasets.errors import InputError
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet.toml"
 
 
@@ -43,6 +45,13 @@ def test_a_roll_out_starts_from_what_runs(iojoule, tmp_path: Path) -> None:
     assert [stage["share"] for stage in stages][-1] == 1.0
     assert found["plans"][0]["percentile_watts"] <= 4200 * (1 + 1e-6)
     assert "Roll-out" in iojoule(*plan[:-2], "--budget", "4200", "--from", str(now)).out
+
+
+def test_a_file_without_a_plan_is_refused(iojoule, tmp_path: Path) -> None:
+    now = tmp_path / "now.json"
+    now.write_text('{"plans": [], "rollouts": []}')
+    done = iojoule("fleet", "plan", str(EXAMPLE), "--from", str(now))
+    assert done.code == InputError.exit_code
 
 
 def test_a_demand_that_cannot_be_met_leaves_with_7(iojoule) -> None:

@@ -14,6 +14,7 @@ from iojoule.api.application import what_if as what_ifs
 from iojoule.api.application.profiles import profile_of
 from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.cli.app import run
+from iojoule.datasets.errors import InputError
 from iojoule.recommender.request import load_workload
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.what_if.sweep import Record
@@ -143,6 +144,28 @@ def test_an_interrupted_sweep_keeps_what_it_has_and_goes_on_there(tmp_path: Path
     assert found.records == all_at_once.records
     assert pq.read_table(part).equals(pq.read_table(whole))
     assert pq.read_table(part).slice(0, 2).equals(kept)
+
+
+@pytest.mark.parametrize(
+    ("axes", "listed", "fixed"),
+    [
+        (["growth=1,2"], None, {"growth": 2}),
+        (["growth=1,2", "growth=3"], None, {}),
+        (["growth=1,2"], "growth,drives\n1,1\n", {}),
+        ([], "growth,growth\n1,2\n", {}),
+        ([], "growth\n1\n", {"growth": 2}),
+    ],
+)
+def test_a_field_of_a_sweep_is_stated_once(
+    tmp_path: Path, axes: list[str], listed: str | None, fixed: dict[str, Any]
+) -> None:
+    base = Situation(profile_of("samsung-980-pro-1tb"), load_workload(Path(KV)))
+    points = None if listed is None else tmp_path / "points.csv"
+    if points is not None and listed is not None:
+        points.write_text(listed)
+    with pytest.raises(InputError) as refused:
+        what_ifs.sweep_of(base, axes, points, fixed)
+    assert refused.value.field == "growth"
 
 
 def test_the_help_of_the_group_shows_the_options_of_its_usual_command(iojoule) -> None:

@@ -7,12 +7,13 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import httpx
 import psutil
 import pytest
+from pydantic import PlainSerializer, TypeAdapter
 
 from iojoule.api.http import workers
 from iojoule.api.http.predict import EXAMPLE as PREDICT
@@ -117,8 +118,9 @@ def test_what_takes_too_long_is_broken_off_and_others_are_answered(
 
     async def ask() -> bytes:
         with workers.WorkerPool(Place.of(tmp_path), 1) as asked:
-            with pytest.raises(TooLongError):
-                await asked(never_done)
+            for endless in (never_done, never_serialized):
+                with pytest.raises(TooLongError):
+                    await asked(endless)
             return await asked(done)
 
     assert anyio.run(ask) == b"done"
@@ -127,6 +129,11 @@ def test_what_takes_too_long_is_broken_off_and_others_are_answered(
 def never_done(_: object) -> bytes:
     while True:
         pass
+
+
+def never_serialized(_: object) -> bytes:
+    """Within pydantic, which makes an error of its own of every exception."""
+    return TypeAdapter(Annotated[int, PlainSerializer(never_done)]).dump_json(1)
 
 
 def done(_: object) -> bytes:

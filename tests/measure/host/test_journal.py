@@ -1,5 +1,6 @@
 """Everything that is changed is put back, on every way out."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import SysfsValue
-from iojoule.measure.host.journal import HostState, restore_abandoned
+from iojoule.measure.host.changes import StandbyTimer, SysfsValue
+from iojoule.measure.host.journal import HostState, process_start, restore_abandoned
+from tests.measure.sata import fake_hdparm
+from tests.stand_ins import SYSTEM, look_in
 
 
 @pytest.fixture
@@ -115,6 +118,62 @@ def test_after_a_kill_the_next_start_restores(knob: Path, journals: Path) -> Non
     assert "restored after a crash" in said
     assert knob.read_text() == "256"
     assert restore_abandoned(journals) == []
+
+
+def test_what_no_command_reads_is_restored_all_the_same(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_in(monkeypatch, fake_hdparm(tmp_path / "disk"), *SYSTEM)
+    timer = StandbyTimer(str(tmp_path / "disk" / "sda"))
+    with HostState("drive", journals) as state:
+        state.set(timer, "600")
+        assert (tmp_path / "disk" / "timer").read_text() == "120\n"
+    assert (tmp_path / "disk" / "timer").read_text() == "0\n"
+
+
+def of_a_living_process(journals: Path) -> None:
+    """Let the journal be that of the process that started this one."""
+    (path,) = journals.iterdir()
+    other = {"pid": os.getppid(), "pid_started": process_start(os.getppid())}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **other}))
+
+
+def test_what_another_process_will_put_back_is_not_changed(knob: Path, journals: Path) -> None:
+    killed(knob, journals)
+    of_a_living_process(journals)
+    assert restore_abandoned(journals) == []
+    state = HostState("drive", journals)
+    with pytest.raises(HostStateError, match=str(knob)):
+        state.set(SysfsValue(str(knob)), "32")
+    state.restore()
+    assert knob.read_text() == "64"
+    other = knob.with_name("other")
+    other.write_text("1")
+    with state:
+        state.set(SysfsValue(str(other)), "2")
+    assert other.read_text() == "1"
+
+
+def test_a_journal_that_cannot_be_removed_is_named(
+    knob: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    state = HostState("drive", journals)
+    state.set(SysfsValue(str(knob)), "64")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuses)
+        with HostState("drive", journals) as other:
+            other.set(SysfsValue(str(knob)), "64")  # is in force, so that there is no journal
+        with pytest.raises(HostStateError, match=str(journals)):
+            state.restore()
+    assert knob.read_text() == "256"
+
+
+def test_a_folder_of_journals_that_is_none_is_named(knob: Path) -> None:
+    with pytest.raises(HostStateError, match=str(knob)):
+        restore_abandoned(knob)
 
 
 def test_what_is_gone_is_not_restored(knob: Path, journals: Path) -> None:

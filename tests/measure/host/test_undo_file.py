@@ -1,11 +1,16 @@
 """What was set for good and how it is taken back."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from iojoule.datasets.errors import InputError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.journal import restore_abandoned
 from iojoule.measure.host.undo_file import (
     Entry,
     UndoFile,
@@ -13,6 +18,12 @@ from iojoule.measure.host.undo_file import (
     read_undo_file,
     take_back,
 )
+
+
+@pytest.fixture(autouse=True)
+def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "journals"))
+    return tmp_path / "journals"
 
 
 @pytest.fixture
@@ -86,6 +97,43 @@ def test_one_failure_does_not_stop_the_others(tmp_path: Path) -> None:
     assert file.read_text() == "before"
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.undo_file import Entry, UndoFile, take_back
+from tests.settable import declare_all_below
+folder = Path(sys.argv[1])
+declare_all_below(folder)
+entries = [Entry(SysfsValue(str(folder / name)), "before", "set") for name in "ab"]
+take_back(UndoFile("x", None, "S", tuple(entries)), lambda _: os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_a_killed_undo_is_completed_by_the_next_start(tmp_path: Path, journals: Path) -> None:
+    files = [tmp_path / name for name in "ab"]
+    for file in files:
+        file.write_text("set")
+    root = str(Path(__file__).resolve().parents[3])
+    subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        check=False,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert [file.read_text() for file in files] == ["set", "before"]
+    assert len(restore_abandoned()) == 1
+    assert [file.read_text() for file in files] == ["before"] * 2
+    assert list(journals.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "undo.json"
+    undo_of().create(file)
+    with pytest.raises(InputError):
+        undo_of(Entry(SysfsValue("/sys/x"), "before", "set")).create(file)
+    assert read_undo_file(file) == undo_of()
+
+
 def test_what_is_no_undo_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "undo.json"
     with pytest.raises(CampaignError, match="no such file"):
@@ -98,4 +146,10 @@ def test_what_is_no_undo_file_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_is_set_where_it_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(HostStateError, match="nothing is set"):
-        undo_of().write(tmp_path / "absent" / "undo.json")
+        undo_of().create(tmp_path / "absent" / "undo.json")
+    others = tmp_path / "others"
+    others.mkdir()
+    others.chmod(0o777)
+    with pytest.raises(CampaignError):
+        undo_of().create(others / "undo.json")
+    assert list(others.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
 from iojoule.recommender.fleet.modes import DriveModel, cheapest
 from iojoule.recommender.fleet.plan import Part, Plan, Tried
 from iojoule.recommender.fleet.planner import Planner, host_of
+from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import Scope, parse_workload
 from iojoule.sim.workers import open_pool
 from iojoule.sim.workers.checkpoint import Kept
@@ -324,8 +327,6 @@ def test_a_file_that_says_the_impossible_is_refused_by_name(tmp_path: Path) -> N
         ),
     ):
         path = tmp_path / "fleet.json"
-        import json
-
         path.write_text(json.dumps(stated(**change)))
         with pytest.raises(InputError, match=said):
             load_fleet(path)
@@ -354,6 +355,67 @@ def test_drives_of_different_models_stand_on_one_host(profile: DeviceProfile) ->
     assert host_of([other, profile]) is profile
     laws = {name: model.profile.host_power for name, model in planner.models.items()}
     assert laws["other"] == laws[DEVICE] == profile.host_power
+
+
+def test_the_order_of_drives_decides_no_host(profile: DeviceProfile) -> None:
+    other = profile.model_copy(update={"device": "other"})
+    assert host_of([other, profile]) is host_of([profile, other])
+
+
+def test_a_drive_at_its_most_draws_no_less_than_recommend_says(profile: DeviceProfile) -> None:
+    """Twice as much as it may serve lies on the line from nothing to that, which is too low."""
+    workload: dict[str, Any] = {"operation": "read", "pattern": "sequential"}
+    sla = {"latency_p99_ns_max": 1e6}
+    data = stated()
+    data["classes"][0] |= {"workload": {"workload": workload, "sla": sla}}
+    watts = []
+    for demand in (1.75e8, 2.5e8):
+        data["classes"][0]["demand_bytes_per_second"] = demand
+        watts.append(plan(data, profile).bound_watts)
+    assert watts[0] < watts[1]
+    model = DriveModel(profile, 0.9, Scope.DEVICE_CPU)
+    asked = parse_workload({"workload": workload, "sla": sla})
+    for mode in model.modes(asked, Part.ALL, None):
+        load = mode.capacity_bytes_per_second
+        exact = model.modes(asked, Part.ALL, None, load * (1 - 1e-9))
+        cheapest_there = min(one.gap_watts + load * one.joules_per_byte for one in exact)
+        assert mode.gap_watts + load * mode.joules_per_byte >= cheapest_there * (1 - 1e-3)
+
+
+def test_what_arrives_waits_so_that_a_drive_carries_less_within_a_bound(
+    profile: DeviceProfile,
+) -> None:
+    """A plan promises no load at which `recommend` does not."""
+    data = stated()
+    workload = {"workload": {"operation": "write", "useful_request_bytes": 8192}}
+    bounded: dict[str, Any] = workload | {"sla": {"latency_p99_ns_max": 1e6}}
+    data["classes"][0] |= {"workload": bounded, "demand_bytes_per_second": 1e8}
+    watts = []
+    for demand in (0.7e8, 1e8):
+        data["classes"][0]["demand_bytes_per_second"] = demand
+        found = plan(data, profile)
+        watts.append(found.bound_watts)
+        for one in found.groups[0].assignments:
+            if one.doing == "serving":
+                asked = deepcopy(bounded)
+                asked["workload"]["demand_bytes_per_second"] = one.load_bytes_per_second
+                answer = Recommender(profile).recommend(parse_workload(asked))
+                assert answer.recommended is not None
+    assert watts[0] < watts[1]
+
+
+def test_what_the_optimiser_leaves_open_is_decided_without_presolve(
+    profile: DeviceProfile,
+) -> None:
+    data = stated()
+    data["drives"][0] |= {"count": 13, "drives_per_host": 2}
+    data["classes"][0] |= {
+        "workload": {"workload": {"operation": "write", "useful_request_bytes": 131072}},
+        "demand_bytes_per_second": 2.6e9,
+    }
+    data["domains"][0]["base_watts"] = 0.0
+    with pytest.raises(InfeasibleError):
+        plan(data, profile)
 
 
 def test_bounds_for_another_host_are_wider_than_for_the_measured_one(

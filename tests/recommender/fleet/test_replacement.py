@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import pytest
 from pydantic import ValidationError
 
@@ -53,3 +55,17 @@ def test_half_an_interval_is_refused() -> None:
     with pytest.raises(ValidationError, match="both ends"):
         Server(throughput_bytes_per_second=1.0, throughput_bytes_per_second_low=0.5,
                system_power_watts=1.0)  # fmt: skip
+
+
+def test_amounts_whose_quotient_is_no_number_are_refused() -> None:
+    for amount in (1e-300, 1e300):
+        with pytest.raises(ValidationError):
+            Server(throughput_bytes_per_second=amount, system_power_watts=1.0)
+    most, least = (
+        Server(
+            throughput_bytes_per_second=one, throughput_bytes_per_second_low=1e-9,
+            throughput_bytes_per_second_high=1e30, system_power_watts=other,
+        )
+        for one, other in ((1e30, 1e-9), (1e-9, 1e30))
+    )  # fmt: skip
+    assert isfinite(replace(most, least).power_ratio_high)

@@ -17,6 +17,7 @@ from iojoule.recommender.workloads.fio_job import (
     each_fio_job,
     from_fio_job,
     one_size,
+    parse_fio_job,
     sections,
 )
 from tests.errors import having
@@ -144,7 +145,7 @@ def test_mixed_sizes_become_their_mean_and_their_distribution(tmp_path: Path) ->
 
 
 def test_sizes_of_reads_and_writes_weigh_by_their_share(tmp_path: Path) -> None:
-    question = from_fio_job(write(tmp_path, JOB + "rw=randrw\nrwmixread=25\nbs=4k,8k\n"))
+    question = from_fio_job(write(tmp_path, JOB + "rw=randrw\nrate_iops=125,375\nbs=4k,8k\n"))
     assert question.workload.useful_request_bytes == 7168
     assert question.workload.request_bytes_mix == "4096/25:8192/75"
 
@@ -244,3 +245,37 @@ def test_what_cannot_be_converted_says_why_and_what_instead(
 def test_a_variable_in_what_is_not_converted_is_no_obstacle(tmp_path: Path) -> None:
     text = "[a]\nioengine=libaio\ndirect=1\ndirectory=${DIR}\nfilename=${DEV}\n"
     assert from_fio_job(write(tmp_path, text)).current.engine == "libaio"
+
+
+@pytest.mark.parametrize(
+    ("options", "reads", "size", "a_second"),
+    # what fio 3.33 did with `ioengine=null`
+    [
+        ("rw=rw\nbs=4k\nrwmixread=90\nrate_iops=2000", 0.5, 4096, 4000),
+        ("rw=randrw\nbs=8k\nrwmixread=90\nrate=4m,2m", 2 / 3, 8192, 768),
+        ("rw=write\nbssplit=4k/50:8k/50\nrate_iops=3000", 0.0, 6144, 2000),
+        ("rw=randwrite\nbsrange=8k-64k,4k-8k\nrate_iops=3000", 0.0, 6144, 2000),
+        ("rw=read\nbs=4k\nrate=4m\nrate_iops=100", 1.0, 4096, 1024),
+        ("rw=write\nbs=8k,\nrate_iops=100", 0.0, 4096, 100),
+        ("rw=read\nbs=,8k\nrate_iops=100", 1.0, 4096, 100),
+        ("rw=randread\nbs=16k\nbssplit=,8k/100\nrate_iops=100", 1.0, 16384, 100),
+    ],
+)
+def test_rates_and_sizes_of_each_direction_are_those_of_fio(
+    options: str, reads: float, size: int, a_second: float
+) -> None:
+    asked = parse_fio_job(f"[j]\ndirect=1\nioengine=libaio\n{options}\n", "j.fio").workload
+    share = {"read": 1.0, "write": 0.0}.get(asked.operation.value, asked.read_fraction)
+    assert share == pytest.approx(reads)
+    assert asked.useful_request_bytes == size
+    rate = asked.demand_operations_per_second
+    if rate is None:
+        assert asked.demand_bytes_per_second is not None
+        rate = asked.demand_bytes_per_second / size
+    assert rate == pytest.approx(a_second)
+
+
+def test_a_rate_of_one_direction_of_a_mix_is_no_demand() -> None:
+    with pytest.raises(InputError) as refused:
+        parse_fio_job("[j]\ndirect=1\nioengine=libaio\nrw=rw\nbs=4k\nrate=,3m\n", "j.fio")
+    assert refused.value.field == "rate"
