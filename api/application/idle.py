@@ -40,11 +40,7 @@ from iojoule.meter.idle import Chain, Outcome, Rest, recommended
 from iojoule.meter.idle_link import LinkOutcome, link_outcomes
 from iojoule.meter.idle_settings import RestSettings, block_device, drive_names, read_settings
 from iojoule.meter.idle_watch import Watched, watch
-from iojoule.meter.idle_watts import (
-    DeclaredState,
-    declared_states,
-    rest_of,
-)
+from iojoule.meter.idle_watts import State, rest_of
 from iojoule.model.evaluate.bands import Interval
 
 
@@ -395,11 +391,11 @@ def _rest(
         return None, "no NVMe controller: it has no table of transitions"
     if not (asked.controller.has_apst if asked else settings.supports_transitions):
         return None, "the drive does not support autonomous transitions"
-    declared: tuple[DeclaredState, ...] = ()
+    declared: Sequence[State] = ()
     if asked is not None:
-        declared = declared_states(asked.controller.power_states)
+        declared = asked.controller.power_states
     elif drive is not None:
-        declared = declared_states(drive.power_states)
+        declared = drive.power_states
     rest = rest_of(declared, profile, drive, settings.link.sleeps)
     if rest is None:
         return None, "its idle power is not known: fit a profile and name it with --profile"

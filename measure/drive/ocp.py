@@ -5,42 +5,12 @@ C0h is vendor space on other drives: only a page with the GUID of the specificat
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass
-
 EXTENDED_SMART = 0xC0
 EXTENDED_SMART_BYTES = 512
 
 _GUID = 0xAFD514C97C6F4F9CA4F2BFEA2810AFC5
-_POWER_FROM_VERSION = 5
-"""Log page version from which bytes 260 to 269 hold the power fields (nvme-cli, plugins/ocp)."""
 _CHANGES_FROM_VERSION = 2
 """Log page version from which bytes 200 to 207 hold the power state change count."""
-
-
-@dataclass(frozen=True)
-class PowerFields:
-    """Power fields of the page, raw, None where absent; their units are not confirmed.
-
-    Attributes:
-        peak_capability: Max Peak Power Capability.
-        average_limit: Current Max Average Power: a limit, not a reading.
-        lifetime: Lifetime Power Consumed: an energy; calibrate its unit against a known load.
-    """
-
-    peak_capability: int | None
-    average_limit: int | None
-    lifetime: int | None
-
-
-def power_fields(data: bytes) -> PowerFields | None:
-    """Bytes 260 to 269; None where this is no page of OCP, or of a version without them."""
-    version = _version(data)
-    if version is None or version < _POWER_FROM_VERSION:
-        return None
-    peak, average = struct.unpack_from("<HH", data, 260)
-    lifetime = int.from_bytes(data[264:270], "little")
-    return PowerFields(peak or None, average or None, lifetime or None)
 
 
 def power_state_changes(data: bytes) -> int | None:
