@@ -173,9 +173,9 @@ class HostState:
         self._now.pop(change, None)
         change.set(value)
         self._now[change] = value
-        for aside in change.disturbs():
-            if (wanted := self._now.get(aside)) is not None:
-                aside.set(wanted)
+        for disturbed in change.disturbs():
+            if (wanted := self._now.get(disturbed)) is not None:
+                disturbed.set(wanted)
 
     def put_back(self, change: Change) -> None:
         """Set the value that was there first, and what setting it disturbs; else do nothing.
@@ -185,10 +185,10 @@ class HostState:
         if change not in self._before:
             return
         self.set(change, self._before[change])
-        for aside in reversed(change.disturbs()):
-            before = self._before.get(aside)
-            if before is not None and aside not in self._now and aside.get() != before:
-                aside.set(before)
+        for disturbed in reversed(change.disturbs()):
+            before = self._before.get(disturbed)
+            if before is not None and disturbed not in self._now and disturbed.get() != before:
+                disturbed.set(before)
 
     def remember(self, change: Change) -> None:
         """Restore its present value at the end, whatever changes it.
@@ -218,9 +218,7 @@ class HostState:
         for change in reversed(list(self._before)):
             before = self._before[change]
             try:
-                # what was refused when it was set is as it was; what is gone holds no setting
-                if change.is_there() and change.get() != before:
-                    change.set(before)
+                if change.restore(before):
                     self._note(f"restored: {change.command(before)}")
             except IojouleError as error:
                 failed[change] = f"`{change.command(before)}` ({error.message})"
@@ -237,13 +235,13 @@ class HostState:
         self._path.unlink(missing_ok=True)
 
     def _keep(self, change: Change, before: str) -> None:
-        asides = {
+        others = {
             disturbed: value
             for disturbed in change.disturbs()
-            if (value := _readable_value(disturbed)) is not None
+            if (value := disturbed.readable_value()) is not None
         }
         # behind them, so that it is put back before them
-        self._before = {**asides, **self._before, change: before}
+        self._before = {**others, **self._before, change: before}
         self._write()
 
     def _write(self) -> None:
@@ -295,17 +293,6 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     return messages
 
 
-def _readable_value(change: Change) -> str | None:
-    """The value of what another change would disturb; None where it has none, as wbt without wbt.
-
-    Write-only or unsupported attributes of a queue refuse to be read (block/blk-sysfs.c).
-    """
-    try:
-        return change.get()
-    except IojouleError:
-        return None
-
-
 def _restore(path: Path, content: Journal) -> list[str]:
     messages, failed = [], []
     # all of it is known before any of it is obeyed
@@ -314,8 +301,7 @@ def _restore(path: Path, content: Journal) -> list[str]:
             messages.append(f"{content.drive}: is gone, so nothing is put back there")
             continue
         try:
-            if change.get() != before:
-                change.set(before)
+            if change.restore(before):
                 messages.append(
                     f"{content.drive}: restored after a crash: {change.command(before)}"
                 )

@@ -83,24 +83,17 @@ def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
         HostStateError: The host does not tell a value.
     """
     own = {change: Entry(change, change.get(), value) for change, value in settings}
-    asides: dict[Change, Entry] = {}
+    others: dict[Change, Entry] = {}
     for change in own:
-        for aside in change.disturbs():
-            if aside not in own and (entry := _aside(aside)) is not None:
-                asides.setdefault(aside, entry)
+        for disturbed in change.disturbs():
+            if disturbed not in own and (value := disturbed.readable_value()) is not None:
+                others.setdefault(disturbed, Entry(disturbed, value, None))
     # put back the other way round: what others disturb last
-    return (*asides.values(), *_disturbed_first(own))
-
-
-def _aside(change: Change) -> Entry | None:
-    try:
-        return Entry(change, change.get(), None)
-    except IojouleError:
-        return None  # an attribute that this kernel does not allow to read
+    return (*others.values(), *_disturbed_first(own))
 
 
 def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
-    disturbed = {aside for change in own for aside in change.disturbs()}
+    disturbed = {other for change in own for other in change.disturbs()}
     return sorted(own.values(), key=lambda setting: setting.change not in disturbed)
 
 
@@ -141,8 +134,7 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
     for entry in reversed(undo.entries):
         try:
             # asked only now: a scheduler that was put back took other values with it
-            if entry.change.is_there() and entry.change.get() != entry.before:
-                entry.change.set(entry.before)
+            if entry.change.restore(entry.before):
                 say(f"put back: {entry.change.command(entry.before)}")
                 done += 1
         except IojouleError as error:
@@ -163,4 +155,4 @@ def _changed_by_others(entry: Entry) -> bool:
 
 
 def _name(change: Change) -> str:
-    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))  # type: ignore[call-overload]
+    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))
