@@ -30,6 +30,7 @@ from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.drive.block_io import Disk, find_disk, numbers
 from iojoule.measure.errors import DriveError, HostStateError
+from iojoule.measure.host.host_files import file_text, value_in_force
 
 COUNTERS = 17
 """Values of a kernel from 5.5 on; earlier ones have 11 (before discards) or 15 (before flushes)."""
@@ -385,11 +386,8 @@ def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
 
 def _scheduler(disk: Disk) -> str | None:
     """What stands in brackets in queue/scheduler; None where the drive has none to choose."""
-    try:
-        text = (disk.folder / "queue" / "scheduler").read_text()
-    except OSError:
-        return None
-    return text.partition("[")[2].partition("]")[0] or None
+    text = file_text(disk.folder / "queue" / "scheduler") or ""
+    return value_in_force(text) if "[" in text else None
 
 
 _REMEDY = (

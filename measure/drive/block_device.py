@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
-from iojoule.measure.host.host_files import LINK_POLICY, QUEUE
+from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, file_text
 
 SYSFS = Path("/sys")
 SECTOR_BYTES = 512
@@ -64,7 +64,7 @@ class BlockDevice:
 
     def queue_attribute(self, attribute: str) -> str | None:
         """What it says; None where there is none."""
-        return _text(self.queue(attribute))
+        return file_text(self.queue(attribute))
 
     def largest_command_bytes(self, limit: str) -> int | None:
         """Largest command by a limit of its queue, also if each page is a segment.
@@ -82,17 +82,17 @@ class BlockDevice:
         polls = self.queue_attribute("io_poll")
         if polls is None or polls == "0":
             return None if polls is None else 0
-        count = _text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
+        count = file_text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
         return int(count) if count.isdigit() and int(count) > 0 else None
 
     def sectors_written(self) -> int:
         """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
-        fields = (_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
+        fields = (file_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
         return int(fields[6]) if len(fields) > 6 else 0
 
     def attribute(self, relative: str) -> str | None:
         """The text of a file below its folder; None where there is none."""
-        return _text(self.folder / relative)
+        return file_text(self.folder / relative)
 
     def parts(self) -> list[str]:
         """Kernel names of its partitions."""
@@ -108,7 +108,7 @@ class BlockDevice:
         others = []
         if re.fullmatch(r"nvme\d+n\d+", self.name):
             for entry in sorted((self.folder / "device").resolve().glob("nvme*")):
-                number = _text(self.sysfs / "class" / "block" / entry.name / "dev")
+                number = file_text(self.sysfs / "class" / "block" / entry.name / "dev")
                 if re.fullmatch(r"nvme\d+n\d+", entry.name) and entry.name != self.name and number:
                     path = Path("/dev") / entry.name
                     others.append(replace(self, path=path, name=entry.name, number=number))
@@ -141,8 +141,8 @@ class BlockDevice:
     def link(self) -> Link:
         """The PCIe link between host and drive."""
         folder = (self._controller_folder() or self.folder / "device") / "device"
-        speed = _text(folder / "current_link_speed") or ""
-        width = _text(folder / "current_link_width") or ""
+        speed = file_text(folder / "current_link_speed") or ""
+        width = file_text(folder / "current_link_width") or ""
         match = re.match(r"([\d.]+)", speed)
         return Link(
             _SPEEDS.get(float(match[1])) if match else None,
@@ -169,7 +169,7 @@ class BlockDevice:
     def numa_node(self) -> int | None:
         """The memory node it is attached to; None where the host has but one or does not say."""
         folder = self._controller_folder() or self.folder / "device"
-        text = _text(folder / "device" / "numa_node") or _text(folder / "numa_node")
+        text = file_text(folder / "device" / "numa_node") or file_text(folder / "numa_node")
         return int(text) if text and int(text) >= 0 else None
 
     def _controller_folder(self) -> Path | None:
@@ -223,13 +223,6 @@ def _refuse_what_is_no_drive(path: Path, name: str, sysfs: Path) -> None:
             f"{path}: is built on {', '.join(below)} (LVM, RAID or encryption), not a drive; name "
             "the drive below it"
         )
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
 
 
 def _sizes(path: Path) -> tuple[int, int]:

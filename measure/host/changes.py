@@ -280,9 +280,6 @@ class TextFile(FileChange):
         return f"cat > {self.path} <<'END'\n{value}END"
 
 
-_CHOICE = re.compile(r"\[([^\]]+)\]")
-
-
 @dataclass(frozen=True)
 class SysfsValue(FileChange):
     """A file under /sys or /proc with one value, or a choice like `[none] mq-deadline`."""
@@ -298,8 +295,7 @@ class SysfsValue(FileChange):
                 f"{self.path}: cannot be read ({error.strerror}); this kernel or drive has no such "
                 "setting: leave it out of the plan"
             ) from None
-        chosen = _CHOICE.search(text)
-        return chosen[1] if chosen else text
+        return host_files.value_in_force(text)
 
     def set(self, value: str) -> None:
         """Write the value and read it back."""
@@ -312,7 +308,8 @@ class SysfsValue(FileChange):
             ) from None
         except OSError as error:
             raise HostStateError(
-                f"{self.path}: refuses {value!r} ({error.strerror}); it offers: {self._offers()}"
+                f"{self.path}: refuses {value!r} ({error.strerror}); "
+                f"it offers: {host_files.file_text(Path(self.path)) or 'nothing'}"
             ) from None
         now = self.get()
         if now != value:
@@ -340,12 +337,6 @@ class SysfsValue(FileChange):
         files = sorted(scheduler.with_name("iosched").glob("*"))
         files += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
         return tuple(SysfsValue(str(file)) for file in files if file.exists())
-
-    def _offers(self) -> str:
-        try:
-            return Path(self.path).read_text().strip() or "nothing"
-        except OSError:
-            return "nothing"
 
 
 _NO_LIMIT = {"io.max": "rbps=max wbps=max riops=max wiops=max"}

@@ -1,4 +1,4 @@
-"""The files of the host that may be written: each kind is declared once, here.
+"""Files of the host: how they are read, and which may be written, each kind declared once.
 
 Code finds its files by their declaration, a plan may name only declared files, and no journal or
 undo file with an undeclared one is written or obeyed.
@@ -6,9 +6,25 @@ undo file with an undeclared one is written or obeyed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+
+def file_text(path: Path) -> str | None:
+    """The text of a small file, without blanks at its ends; None where there is none."""
+    try:
+        return path.read_text("utf-8", "replace").strip() or None
+    except OSError:
+        return None
+
+
+def value_in_force(text: str) -> str:
+    """The value of a file; of a choice such as `[none] mq-deadline` the one in brackets."""
+    chosen = re.search(r"\[([^\]]+)\]", text)
+    return chosen[1] if chosen else text
+
 
 _SYS, _PROC, _ETC = Path("/sys"), Path("/proc"), Path("/etc")
 

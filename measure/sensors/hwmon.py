@@ -11,6 +11,7 @@ import math
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.host.host_files import file_text
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
@@ -100,7 +101,7 @@ class Hwmon(PolledSensor):
         folders = [
             folder
             for folder in sorted(self._root.glob("hwmon*"))
-            if self._chip in (folder.name, _content(folder / "name"))
+            if self._chip in (folder.name, file_text(folder / "name"))
         ]
         if len(folders) > 1:
             raise SensorError(
@@ -119,7 +120,7 @@ class Hwmon(PolledSensor):
 
     def _value(self) -> float:
         assert self._file is not None, "found by probe"
-        text = _content(self._file)
+        text = file_text(self._file)
         try:
             value = int(text or "")
         except ValueError:
@@ -127,10 +128,3 @@ class Hwmon(PolledSensor):
         if value < 0:
             raise SensorError(f"{self._file} states {value}: power below zero")
         return value * MICRO
-
-
-def _content(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return None
