@@ -15,8 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError, SchemaVersionError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.schema import Count, NonNegative, Section, validation_error
 

@@ -42,9 +42,8 @@ from pydantic import (
 )
 
 from iojoule.datasets.errors import InputError, SchemaVersionError, UnknownDeviceError
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES, SATA_BYTES_PER_SECOND, Medium
-from iojoule.datasets.toml_text import toml_of
 
 Interface = Literal["nvme", "sata", "sas", "unknown"]
 DriveClass = Literal["consumer", "datacentre", "industrial", "emulated", "unknown"]

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.schema import Section, validation_error
-from iojoule.datasets.toml_text import toml_of
 
 Scalar = bool | int | float | str
 Columns = dict[str, Scalar | list[Scalar]]

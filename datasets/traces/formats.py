@@ -182,11 +182,11 @@ class _VscsiRecords:
             "offset": rows["block"] < _VSCSI_LIMIT // 512,
             "time": rows["time"] < np.uint64(most_time),
         }
-        for field, good in sound.items():
+        for name, good in sound.items():
             bad = np.flatnonzero(~good)
             if len(bad):
                 columns = self._columns(rows[: bad[0]])
-                self.defect, self.lines = field, self.lines + 1
+                self.defect, self.lines = name, self.lines + 1
                 self.defect_text = rows[bad[0]].tobytes().hex().encode()
                 return columns
         return self._columns(rows)

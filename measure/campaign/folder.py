@@ -28,8 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Measurement, NonNegative, Positive, Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
