@@ -150,7 +150,6 @@ def watch(
     *,
     proc: Path = Path("/proc"),
     nodes: Mapping[str, Sequence[Path]] | None = None,
-    interval_seconds: float = INTERVAL_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Watched]:
@@ -161,7 +160,6 @@ def watch(
         seconds: How long.
         proc: Root of the process file system.
         nodes: Name -> nodes of the drive and files of its temperature, to see who has them open.
-        interval_seconds: Between two reads of the counters.
         clock, sleep: Time.
 
     Raises:
@@ -175,7 +173,7 @@ def watch(
     }
     cost = 0.0
     while now - begin < seconds:
-        sleep(min(max(interval_seconds, cost / READ_SHARE), max(begin + seconds - now, 0.0)))
+        sleep(min(max(INTERVAL_SECONDS, cost / READ_SHARE), max(begin + seconds - now, 0.0)))
         before, now = now, clock()
         ended = []
         counted = _counters(proc, names)

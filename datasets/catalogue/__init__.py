@@ -602,8 +602,8 @@ class Catalogue:
             )
         return self._drives[id_]
 
-    def closest(self, name: str, count: int = 3) -> tuple[str, ...]:
-        """Return up to `count` ids whose id, model or alias is most like `name`."""
+    def closest(self, name: str) -> tuple[str, ...]:
+        """Return up to three ids whose id, model or alias is most like `name`."""
         wanted = _key(name)
         matcher = SequenceMatcher(autojunk=False)
         matcher.set_seq2(wanted)
@@ -613,7 +613,7 @@ class Catalogue:
             # a name that contains what was typed beats one that merely shares letters
             score = matcher.ratio() + (1 if wanted and wanted in known else 0)
             best[id_] = max(score, best.get(id_, 0))
-        return tuple(sorted(best, key=lambda id_: (-best[id_], id_))[:count])
+        return tuple(sorted(best, key=lambda id_: (-best[id_], id_))[:3])
 
 
 @cache

@@ -53,9 +53,9 @@ class Scope:
     shares: tuple[float, ...]
     permuted_windows: tuple[int, ...]
 
-    def share_bytes(self, share: float, unit: int = MEBIBYTE) -> int:
-        """A share of the area in whole units, at least one."""
-        return max(unit, int(self.area_bytes * share) // unit * unit)
+    def share_bytes(self, share: float) -> int:
+        """A share of the area in whole mebibytes, at least one."""
+        return _whole(int(self.area_bytes * share))
 
 
 def scope_of(scale: ScaleName, capacity_bytes: int) -> Scope:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -182,7 +182,7 @@ class _Session:
     result: CommandResult
     say: Callable[[str], None]
     arrived: Signals
-    tail_seconds: float = field(default=LEAD_SECONDS)
+    tail_seconds: float = LEAD_SECONDS
 
     def keep(self, **changed: object) -> None:
         """Take something into the result and write it down at once."""

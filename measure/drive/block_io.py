@@ -54,7 +54,7 @@ class Disk:
         return self.folder.name
 
 
-def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
+def find_disk(path: Path) -> Disk:
     """The drive of a node.
 
     Raises:
@@ -68,7 +68,7 @@ def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
     if not stat.S_ISBLK(status.st_mode):
         raise UnsafeDriveError(f"{path}: is no block device; name a drive such as /dev/nvme0n1")
     try:
-        folder = _folder(status.st_rdev, sysfs).resolve(strict=True)
+        folder = _folder(status.st_rdev).resolve(strict=True)
     except OSError:
         raise DriveError(f"{path}: the kernel does not know this device") from None
     if (folder / "partition").exists():
@@ -79,8 +79,8 @@ def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
     return Disk(path, folder)
 
 
-def _folder(number: int, sysfs: Path) -> Path:
-    return sysfs / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
+def _folder(number: int) -> Path:
+    return SYSFS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
 
 
 class DriveIo(Section):
@@ -157,10 +157,10 @@ def unwritten_bytes(proc: Path = PROC) -> int | None:
         return None
 
 
-def is_on_disk(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
+def is_on_disk(folder: Path, disk: Disk) -> bool:
     """Whether a folder's file system is directly on the drive or on a partition of it."""
     try:
-        below = _folder(folder.stat().st_dev, sysfs).resolve(strict=True)
+        below = _folder(folder.stat().st_dev).resolve(strict=True)
     except OSError:
         return False
     return below.is_relative_to(disk.folder)

@@ -35,16 +35,16 @@ class HostFacts:
     aspm_policy: str | None
 
 
-def host_facts(*, sysfs: Path = SYSFS, proc: Path = PROC) -> HostFacts:
+def host_facts() -> HostFacts:
     """Read the facts of this host."""
-    policy = file_text(sysfs / "module/pcie_aspm/parameters/policy")
+    policy = file_text(SYSFS / "module/pcie_aspm/parameters/policy")
     return HostFacts(
         host_id=_host_id(),
-        cpu_model=_cpu_model(proc),
+        cpu_model=_cpu_model(),
         cpu_cores=len(os.sched_getaffinity(0)),
         kernel_version=platform.release(),
-        turbo_enabled=_turbo(sysfs),
-        smt_enabled=_flag(file_text(sysfs / "devices/system/cpu/smt/active")),
+        turbo_enabled=_turbo(),
+        smt_enabled=_flag(file_text(SYSFS / "devices/system/cpu/smt/active")),
         aspm_policy=value_in_force(policy) if policy else None,
     )
 
@@ -54,20 +54,20 @@ def _host_id() -> str:
     return "host-" + hashlib.sha256(f"iojoule {identity}".encode()).hexdigest()[:12]
 
 
-def _cpu_model(proc: Path) -> str | None:
-    for line in (file_text(proc / "cpuinfo") or "").splitlines():
+def _cpu_model() -> str | None:
+    for line in (file_text(PROC / "cpuinfo") or "").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "model name":
             return value.strip()
     return None
 
 
-def _turbo(sysfs: Path) -> bool | None:
+def _turbo() -> bool | None:
     """intel_pstate says it negated, cpufreq's boost directly."""
-    negated = _flag(file_text(sysfs / "devices/system/cpu/intel_pstate/no_turbo"))
+    negated = _flag(file_text(SYSFS / "devices/system/cpu/intel_pstate/no_turbo"))
     if negated is not None:
         return not negated
-    return _flag(file_text(sysfs / "devices/system/cpu/cpufreq/boost"))
+    return _flag(file_text(SYSFS / "devices/system/cpu/cpufreq/boost"))
 
 
 def _flag(text: str | None) -> bool | None:

@@ -106,7 +106,6 @@ def plan(
     slowest_hertz: float,
     *,
     target: bool,
-    seed: int = 1,
 ) -> Plan:
     """Steps for the given CPUs within about `minutes`; a slow meter takes longer.
 
@@ -116,7 +115,7 @@ def plan(
     """
     loads = _loads(cpus, target)
     loads += _frequencies(cpus, controls) + _sleep(controls)
-    random.Random(seed).shuffle(loads)
+    random.Random(1).shuffle(loads)
     half = len(loads) // 2
     idle = Step("idle")
     steps = (idle, *loads[:half], idle, *loads[half:], idle)

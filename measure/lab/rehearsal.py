@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.catalogue import Drive, load_catalogue
-from iojoule.datasets.errors import UnknownDeviceError
+from iojoule.datasets.catalogue import Drive, catalogued
 from iojoule.datasets.profile import (
     DevicePower,
     DeviceProfile,
@@ -265,7 +264,7 @@ def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None)
     """
     power = _power_of(profile)
     _check(slow_down)
-    known = _catalogue(profile)
+    known = catalogued(profile.device)
     stand_ins = _stand_ins(profile)
     limit = profile.max_transfer_bytes
     limited = limit <= 1 << 27  # what measures nothing writes down a terabyte
@@ -359,13 +358,6 @@ def _stand_ins(profile: DeviceProfile) -> list[str]:
             "writes: as the purged drive takes them; no collecting, no work afterwards"
         )
     return stand_ins
-
-
-def _catalogue(profile: DeviceProfile) -> Drive | None:
-    try:
-        return load_catalogue().get(profile.device)
-    except UnknownDeviceError:
-        return None
 
 
 def _capacity(profile: DeviceProfile, known: Drive | None, stand_ins: list[str]) -> int:

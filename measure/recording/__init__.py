@@ -194,16 +194,13 @@ class Recording:
         delta, seconds = float(last - first), (end - begin) * 1e-9
         return CounterDelta(delta, delta / seconds, (end - begin) / (end_ns - begin_ns))
 
-    def background(
-        self, scope: Scope, after_ns: int, idle: IdlePower, *, sensor: str | None = None
-    ) -> Background | None:
+    def background(self, scope: Scope, after_ns: int, idle: IdlePower) -> Background | None:
         """Energy above idle after the work, and the time until idle power is back (`background`).
 
         Garbage collection goes on for seconds to minutes after writes. None where no sensor samples
-        the scope's power, or nothing was recorded afterwards. Raises SensorError if the sensor was
-        not recorded.
+        the scope's power, or nothing was recorded afterwards.
         """
-        series = self._for_scope(scope, sensor)
+        series = self._for_scope(scope, None)
         rails = series.counted(scope) if series else ()
         if series is None or rails[0].kind is not Kind.POWER:
             return None

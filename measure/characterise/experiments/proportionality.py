@@ -35,9 +35,7 @@ class Proportionality:
     curvature: tuple[float, float, float]
 
 
-def proportionality(
-    shares: Floats, watts: Floats, errors: Floats, seed: int = 1
-) -> Proportionality | None:
+def proportionality(shares: Floats, watts: Floats, errors: Floats) -> Proportionality | None:
     """From powers over the share of the peak rate; intervals by drawing from the errors.
 
     Args:
@@ -51,7 +49,7 @@ def proportionality(
     if len(shares) < 3 or shares[0] != 0 or (np.diff(shares) <= 0).any() or watts[-1] <= 0:
         return None
     share = shares / shares[-1]
-    drawn = watts + np.random.default_rng(seed).normal(size=(_DRAWS, len(watts))) * errors
+    drawn = watts + np.random.default_rng(1).normal(size=(_DRAWS, len(watts))) * errors
     all_watts = np.vstack([watts, drawn])
     peak = all_watts[:, -1:]
     ranges = 1 - all_watts[:, 0] / peak[:, 0]
