@@ -376,7 +376,7 @@ class DriveBench:
     def _require_drive(self) -> None:
         """Tell a failed run from a drive that is gone: then no further run makes sense."""
         device = self._rig.drive.device
-        if device.attribute("size") in (None, "0") or not device.path.exists():
+        if device.has_vanished:
             raise DriveError(
                 f"{device.path}: has vanished; what was measured is stored. Look at dmesg, power "
                 "cycle the drive if need be, and resume the campaign"

@@ -36,6 +36,7 @@ from iojoule.datasets.verdict import RunVerdict
 from iojoule.datasets.vocabulary import Verdict
 from iojoule.measure.campaign.runs import Run, folder_name
 from iojoule.measure.errors import CampaignError
+from iojoule.measure.tracing.block_trace import TraceSummary
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -138,39 +139,6 @@ class SensorRecord(Section):
     errors: list[str] = Field(default_factory=list)
 
 
-class LayerRecord(Section):
-    """Time of requests in one layer."""
-
-    mean_ns: float
-    p50_ns: float
-    p99_ns: float
-
-
-class TraceRecord(Section):
-    """Reads and writes that the block layer completed in the measured part of a run.
-
-    Attributes:
-        flushes: Flushes that the drive got; `discards` likewise.
-        merges: Bios and requests merged into them.
-        requeues: How often the driver gave one back.
-        queue_to_issue: Scheduling and waiting for the driver; None without requests.
-        issue_to_complete: Driver and drive; None without requests.
-        lost_events: Events that the kernel dropped; the counts are lower bounds then.
-        unmatched: Completions whose issue was not seen.
-    """
-
-    requests: int
-    bytes: int
-    flushes: int
-    discards: int
-    merges: int
-    requeues: int
-    queue_to_issue: LayerRecord | None
-    issue_to_complete: LayerRecord | None
-    lost_events: int
-    unmatched: int
-
-
 class RunRecord(Section):
     """One run.
 
@@ -202,8 +170,13 @@ class RunRecord(Section):
     measurement: Measurement | None = None
     power: dict[str, PowerRecord] = Field(default_factory=dict)
     sensors: dict[str, SensorRecord] = Field(default_factory=dict)
-    trace: TraceRecord | None = None
+    trace: TraceSummary | None = None
     notes: list[str] = Field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return folder_name(self.number, self.sweep)
 
     @property
     def is_good(self) -> bool:
@@ -385,7 +358,7 @@ class CampaignFolder(JsonFolder):
 
     def keep(self, record: RunRecord) -> None:
         """Store a record: from now on the run counts."""
-        self.write(f"runs/{folder_name(record.number, record.sweep)}/{RUN_FILE}", record)
+        self.write(f"runs/{record.name}/{RUN_FILE}", record)
 
     def write_measurements(self, records: Sequence[RunRecord], plan_name: str) -> Path | None:
         """Make the dataset of all runs that are done; None where there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,7 +33,6 @@ from iojoule.measure.campaign.folder import (
     RunRecord,
     SensorRecord,
     Status,
-    TraceRecord,
 )
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.rig import Rig, conditions
@@ -53,9 +52,9 @@ from iojoule.measure.fio import Outcome, read_outcome
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.recording.statistics import IdlePower, PowerStatistics
-from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
-from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
-from iojoule.measure.tracing.block_trace import BlockTrace
+from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS, MOVED_BYTES
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Scope
+from iojoule.measure.tracing.block_trace import BlockTrace, TraceSummary
 
 _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
@@ -230,7 +229,6 @@ class RunObservation:
             return None
 
 
-_MOVED = ("disk-read-bytes", "disk-write-bytes")
 _COMMANDS = ("disk-reads", "disk-writes")
 _MERGED = ("disk-reads-merged", "disk-writes-merged")
 _IN_FLIGHT = "disk-in-flight"
@@ -274,7 +272,7 @@ def sampled_evidence(
         return clocks
     first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
     in_flight = None
-    if _IN_FLIGHT in _rails(recording) and _own_are_counted(watched) and last > first:
+    if _IN_FLIGHT in recording.rail_names and _own_are_counted(watched) and last > first:
         in_flight = recording.gauge(_IN_FLIGHT, first, last)
     return replace(
         clocks,
@@ -292,7 +290,7 @@ def sampled_evidence(
 def unread_seconds(watched: RunObservation, begin: int, end: int) -> float | None:
     """Longest time in which iojoule read no counters; None where it recorded none."""
     recording = watched.recording
-    if recording is None or _IN_FLIGHT not in _rails(recording) or end <= begin:
+    if recording is None or _IN_FLIGHT not in recording.rail_names or end <= begin:
         return None
     return recording.longest_pause_seconds(_IN_FLIGHT, begin, end)
 
@@ -303,7 +301,7 @@ def counted_rates(watched: RunObservation, begin: int, end: int) -> dict[str, fl
     if recording is None:
         return {}
     wanted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
-    rates = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
+    rates = {name: recording.rate(rails, begin, end) for name, rails in wanted.items()}
     return {name: rate for name, rate in rates.items() if rate is not None}
 
 
@@ -324,7 +322,7 @@ def _device(
     watched: RunObservation, recording: Recording, begin: int, end: int
 ) -> DeviceEvidence | None:
     moved, done, merged = (
-        _rate(recording, rails, begin, end) for rails in (_MOVED, _COMMANDS, _MERGED)
+        recording.rate(rails, begin, end) for rails in (MOVED_BYTES, _COMMANDS, _MERGED)
     )
     if moved is None or done is None or merged is None:
         return None
@@ -347,20 +345,6 @@ def _own_are_counted(watched: RunObservation) -> bool:
     if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
         return True
     return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
-
-
-def _rails(recording: Recording) -> set[str]:
-    return {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
-
-
-def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> float | None:
-    """Sum of some counters' rates; None where one of them was not recorded."""
-    recorded = _rails(recording)
-    deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
-    known = [
-        delta.per_second for delta in deltas if delta is not None and delta.per_second is not None
-    ]
-    return sum(known) if len(known) == len(rails) else None
 
 
 _DISAGREE_SHARE = 0.1
@@ -411,7 +395,7 @@ def finished_record(watched: RunObservation) -> RunRecord:
     ).judged(verdict)
 
 
-def _traced(watched: RunObservation, begin: int, end: int) -> TraceRecord | None:
+def _traced(watched: RunObservation, begin: int, end: int) -> TraceSummary | None:
     """What the trace says of the measured part; None without --trace."""
     if watched.trace is None:
         return None
@@ -420,7 +404,7 @@ def _traced(watched: RunObservation, begin: int, end: int) -> TraceRecord | None
         watched.notes.append(
             f"the trace lost {summary.lost_events} events: its counts are lower bounds"
         )
-    return TraceRecord.model_validate(summary, from_attributes=True)
+    return summary
 
 
 def failed_record(watched: RunObservation, error: IojouleError) -> RunRecord:
@@ -492,11 +476,8 @@ def _disagreements(
     first, recording = power.get(Scope.DEVICE), watched.recording
     if recording is None or first is None or first.mean_watts is None:
         return
-    for name in recording.sensors:
-        if name == first.sensor or not any(
-            rail.scope is Scope.DEVICE and rail.kind in (Kind.POWER, Kind.ENERGY)
-            for rail in recording.rails(name)
-        ):
+    for name in recording.power_sensors(Scope.DEVICE):
+        if name == first.sensor:
             continue
         other = recording.power(Scope.DEVICE, begin, end, sensor=name)
         if other is None or other.mean_watts is None:

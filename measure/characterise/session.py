@@ -437,7 +437,7 @@ class _Session:
     def _require_drive(self) -> None:
         """Raises DriveError if the drive is gone: then no other experiment makes sense."""
         device = self._rig.drive.device
-        if device.attribute("size") in (None, "0") or not device.path.exists():
+        if device.has_vanished:
             raise DriveError(
                 f"{device.path}: has vanished; answers so far are stored. Look at dmesg, power "
                 "cycle the drive if need be, and give the same command again"

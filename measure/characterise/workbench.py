@@ -17,6 +17,7 @@ from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.campaign import idle, settings
 from iojoule.measure.campaign.rig import Rig, conditions
 from iojoule.measure.characterise.experiment import Job, Scope
+from iojoule.measure.drive.nvme import POWER_STATE_MASK
 from iojoule.measure.errors import DriveError, HostStateError, SensorError
 from iojoule.measure.fio import (
     JOB_FILE,
@@ -32,6 +33,7 @@ from iojoule.measure.fio import (
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
+from iojoule.measure.sensors.diskstats import MOVED_BYTES
 from iojoule.measure.sensors.protocol import POWER_FIELDS
 from iojoule.measure.sensors.protocol import Scope as PowerScope
 
@@ -181,10 +183,7 @@ def _require_alone(observation: Observation, recording: Recording, rig: Rig) -> 
     row, job = observation.row, observation.job
     assert job is not None
     begin, end = int(row["begin_ns"]), int(row["end_ns"])
-    moved = 0.0
-    for rail in ("disk-read-bytes", "disk-write-bytes"):
-        counted = recording.counter(rail, begin, end)
-        moved += counted.per_second if counted is not None else 0.0
+    moved = recording.rate(MOVED_BYTES, begin, end) or 0.0
     own = row["throughput_bytes_per_second"]
     # at 10 Hz the counters lag by up to a reading at either end
     edge = 2 * job.request_bytes * job.queue_depth / ((end - begin) * 1e-9)
@@ -390,7 +389,7 @@ class Workbench:
     def _state_held(self) -> float | None:
         if self._state is None or self._rig.controller is None:
             return None
-        now = int(settings.power_state(self._rig.controller).get()) & 0x1F
+        now = int(settings.power_state(self._rig.controller).get()) & POWER_STATE_MASK
         return float(now == self._state)
 
     def _keep(self, observed: Observation) -> Row:

@@ -150,6 +150,11 @@ class BlockDevice:
         )
 
     @property
+    def has_vanished(self) -> bool:
+        """Whether the drive is no longer there."""
+        return self.attribute("size") in (None, "0") or not self.path.exists()
+
+    @property
     def rotates(self) -> bool:
         """Whether it is a hard disk, as the kernel says."""
         return self.queue_attribute("rotational") == "1"

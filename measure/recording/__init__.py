@@ -6,6 +6,7 @@ package's counter contains no drive, a client machine's psys may).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +71,15 @@ class Recording:
     def files(self) -> tuple[Path, ...]:
         """The Parquet files."""
         return tuple(series.path for series in self._series)
+
+    @property
+    def rail_names(self) -> frozenset[str]:
+        """Names of the rails of all sensors."""
+        return frozenset(rail.name for series in self._series for rail in series.rails)
+
+    def power_sensors(self, scope: Scope) -> list[str]:
+        """Names of the sensors that measure the power of a scope, in the order they were given."""
+        return [series.about.sensor for series in self._series if series.counted(scope)]
 
     def delivery(self, sensor: str) -> Delivery:
         """Totals of a sensor. Raises SensorError if it was not recorded."""
@@ -193,6 +203,13 @@ class Recording:
         first, last = np.interp((begin, end), times, values)
         delta, seconds = float(last - first), (end - begin) * 1e-9
         return CounterDelta(delta, delta / seconds, (end - begin) / (end_ns - begin_ns))
+
+    def rate(self, rails: Sequence[str], begin_ns: int, end_ns: int) -> float | None:
+        """Sum of some counters' rates a second in a window; None where one of them is not known."""
+        recorded = self.rail_names
+        deltas = [self.counter(rail, begin_ns, end_ns) for rail in rails if rail in recorded]
+        known = [delta.per_second for delta in deltas if delta is not None]
+        return sum(known) if len(known) == len(rails) else None
 
     def background(self, scope: Scope, after_ns: int, idle: IdlePower) -> Background | None:
         """Energy above idle after the work, and the time until idle power is back (`background`).

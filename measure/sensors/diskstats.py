@@ -29,6 +29,9 @@ _FIELDS: tuple[tuple[str, int, float, str], ...] = (
 """Rail, place in the file, factor, unit."""
 _GAUGES = ("disk-in-flight",)
 
+MOVED_BYTES = ("disk-read-bytes", "disk-write-bytes")
+"""The rails of all bytes that went through the drive."""
+
 
 def from_options(options: Options) -> Diskstats:
     """`diskstats:nvme0n1[,root=/sys/block][,every=SECONDS]`."""

@@ -1,5 +1,6 @@
 """What of a run's recording becomes evidence, and what is in no evidence."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,13 +42,10 @@ RAILS = {
 class Recording:
     """Every counter runs at the rate that RAILS says; nothing was in flight, nothing paused."""
 
-    sensors = ("all",)
+    rail_names = RAILS.keys()
 
-    def rails(self, sensor: str) -> list[SimpleNamespace]:
-        return [SimpleNamespace(name=name) for name in RAILS]
-
-    def counter(self, rail: str, begin: int, end: int) -> SimpleNamespace:
-        return SimpleNamespace(per_second=RAILS[rail])
+    def rate(self, rails: Sequence[str], begin: int, end: int) -> float:
+        return sum(RAILS[rail] for rail in rails)
 
     def gauge(self, rail: str, begin: int, end: int) -> SimpleNamespace:
         return SimpleNamespace(mean=RAILS[rail])
