@@ -88,14 +88,12 @@ class Locality:
         estimates = _of_windows(_together(evidence.named("within ")))
         lengths = sorted({int(row.label.split()[1]) for row in evidence.named("permuted ")})
         for length in lengths:
-            sequential = _mean_of(evidence, f"sequential {length} ")
+            sequential = _mean(evidence.named(f"sequential {length} "))
             for name in ("permuted", "random"):
-                other = _mean_of(evidence, f"{name} {length} ")
+                other = _mean(evidence.named(f"{name} {length} "))
                 estimates[f"{name}_over_sequential_{length}"] = ratio(
-                    other[0],
-                    other[1],
-                    sequential[0],
-                    sequential[1],
+                    *other,
+                    *sequential,
                     f"throughput of reads of 4 KiB, {name} within {length} over in order, depth "
                     f"{2 * length}",
                 )
@@ -145,10 +143,6 @@ def _mean(rows: Sequence[Row]) -> Mean:
     values = [row["throughput_bytes_per_second"] for row in rows]
     errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
     return sum(values) / len(values), float(sum(error**2 for error in errors) ** 0.5 / len(errors))
-
-
-def _mean_of(evidence: Evidence, prefix: str) -> Mean:
-    return _mean(evidence.named(prefix))
 
 
 def _of_windows(means: Mapping[int, Mean]) -> Estimates:
@@ -245,23 +239,17 @@ class WritePattern:
         """Estimate from the evidence."""
         ordered, shuffled = evidence.named("read ordered "), evidence.named("read shuffled ")
         return {
-            "shuffled_over_ordered": ratio(*_rate(shuffled), *_rate(ordered), _SPEED),
+            "shuffled_over_ordered": ratio(*_mean(shuffled), *_mean(ordered), _SPEED),
             "shuffled_over_ordered_joules": _joules(ordered, shuffled),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for place, (name, colour) in enumerate((("ordered", "#009E73"), ("shuffled", "#D55E00"))):
-            value, error = _rate(evidence.named(f"read {name} "))
+            value, error = _mean(evidence.named(f"read {name} "))
             axes.bar(place, value / 1e6, yerr=1.96 * error / 1e6, color=colour)
         axes.set_xticks([0, 1], ["written in order", "written at random"])
         axes.set_ylabel("reads in order of 64 KiB, depth 4 (MB/s)")
-
-
-def _rate(rows: list[Row]) -> tuple[float, float]:
-    values = [row["throughput_bytes_per_second"] for row in rows]
-    errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
-    return sum(values) / len(values), sum(error**2 for error in errors) ** 0.5 / len(errors)
 
 
 def _joules(ordered: list[Row], shuffled: list[Row]) -> Estimate:
