@@ -23,7 +23,7 @@ from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
 from iojoule.measure.characterise.folder import CharacteriseFolder
 from iojoule.measure.characterise.preset import DEFAULT_BASE
 from iojoule.measure.characterise.report import interval
-from iojoule.measure.characterise.session import CharacteriseRequest, commands, consider
+from iojoule.measure.characterise.session import CharacteriseRequest, commands, plan_experiments
 from iojoule.measure.characterise.session import characterise as ask
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def characterise(
 ) -> None:
     """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
     asked = chosen([one.strip() for one in only.split(",")] if only else [])
-    considered = consider(asked, drive, controller, scale, has_power=bool(power))
+    considered = plan_experiments(asked, drive, controller, scale, has_power=bool(power))
     _show(considered)
     if dry_run:
         lines = commands(considered.steps, considered.scope, considered.drive.device.path)

@@ -181,7 +181,7 @@ class Experiment(Protocol):
     def measure(self, bench: Bench, scope: Scope) -> list[Row]:
         """Make the observations."""
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate; a pure function of the evidence."""
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:

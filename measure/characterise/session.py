@@ -18,9 +18,9 @@ from iojoule import __version__
 from iojoule.datasets import measured_drive
 from iojoule.datasets.characteristics import (
     FILE_NAME,
-    Answer,
     Characteristics,
     Evidence,
+    ExperimentResult,
     Row,
     Status,
 )
@@ -104,7 +104,7 @@ class Step:
     obstacle: str | None
 
 
-def rehearse(
+def plan_steps(
     experiments: Sequence[Experiment], scope: Scope, drive: DriveFacts, *, has_power: bool
 ) -> list[Step]:
     """Jobs, bytes and least time of every experiment."""
@@ -189,7 +189,7 @@ class CharacteriseRequest:
     base: str
 
 
-def consider(
+def plan_experiments(
     experiments: Sequence[Experiment],
     drive: Path,
     controller: Path | None,
@@ -204,12 +204,12 @@ def consider(
     facts, nvme = inspect_drive(drive, controller)
     settings.require_no_limit(facts, nvme)
     scope = scope_of(scale, facts.device.size_bytes)
-    steps = rehearse(experiments, scope, facts, has_power=has_power)
+    steps = plan_steps(experiments, scope, facts, has_power=has_power)
     return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))
 
 
 def characterise(
-    considered: PlannedExperiments,
+    planned: PlannedExperiments,
     folder: CharacteriseFolder,
     request: CharacteriseRequest,
     say: Say,
@@ -222,21 +222,21 @@ def characterise(
     """
     for line in restore_abandoned():
         say(line)
-    fio, drive = find_fio(), considered.drive
-    require_unused(drive.device, every_namespace=considered.controller is not None)
-    if considered.bytes_written:
+    fio, drive = find_fio(), planned.drive
+    require_unused(drive.device, every_namespace=planned.controller is not None)
+    if planned.bytes_written:
         require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
     sensors = open_sensors([*request.sensors, _counters(drive)], drive)
-    options = folder.begin(_options(considered, request))
+    options = folder.begin(_options(planned, request))
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
         if (
-            considered.bytes_written
+            planned.bytes_written
         ):  # again: until it was held, another program could have written to it
             require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
-        rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
-        _Session(considered, folder, rig).ask()
+        rig = Rig(drive, planned.controller, host_facts(), fio, sensors, state, say)
+        _Session(planned, folder, rig).run()
 
     stored = (
         "results so far are stored; give the same command again to resume the experiment that "
@@ -251,20 +251,20 @@ def characterise(
 def write_results(
     folder: CharacteriseFolder, options: Options, base: str, drive: measured_drive.MeasuredDrive
 ) -> Characteristics:
-    """Make characteristics, report, preset and dataset of all answers there are."""
-    answers = {}
+    """Make characteristics, report, preset and dataset of all results there are."""
+    results = {}
     measurements: list[Measurement] = []
     for experiment in EXPERIMENTS:
-        answer = folder.answer(experiment.name)
-        if answer is not None:
-            answers[experiment.name] = answer
+        result = folder.result(experiment.name)
+        if result is not None:
+            results[experiment.name] = result
             measurements += folder.measurements(experiment.name)
     characteristics = Characteristics(
         generator=f"iojoule {__version__}",
         scale=options.scale.value,
         began_utc=options.began_utc,
         drive=drive,
-        answers=answers,
+        answers=results,
     )
     folder.write(FILE_NAME, characteristics)
     folder.write_text(REPORT_FILE, report(characteristics))
@@ -281,13 +281,13 @@ def _counters(drive: DriveFacts) -> str:
     return f"diskstats:{drive.device.carrier},every={COUNTERS_EVERY_SECONDS:g}"
 
 
-def _options(considered: PlannedExperiments, request: CharacteriseRequest) -> Options:
-    node = considered.controller.node if considered.controller is not None else None
+def _options(planned: PlannedExperiments, request: CharacteriseRequest) -> Options:
+    node = planned.controller.node if planned.controller is not None else None
     return Options(
-        drive=str(considered.drive.device.path),
+        drive=str(planned.drive.device.path),
         controller=str(node) if node is not None else None,
-        serial=considered.drive.serial,
-        scale=considered.scope.scale,
+        serial=planned.drive.serial,
+        scale=planned.scope.scale,
         sensors=list(request.sensors),
         began_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -295,9 +295,9 @@ def _options(considered: PlannedExperiments, request: CharacteriseRequest) -> Op
 
 def _refuse_failures(folder: CharacteriseFolder, characteristics: Characteristics) -> None:
     failed = {
-        name: answer.reason
-        for name, answer in characteristics.answers.items()
-        if answer.status is Status.FAILED
+        name: result.reason
+        for name, result in characteristics.answers.items()
+        if result.status is Status.FAILED
     }
     if failed:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
@@ -310,30 +310,26 @@ def _refuse_failures(folder: CharacteriseFolder, characteristics: Characteristic
 class _Session:
     """The experiments of one call on a held drive."""
 
-    def __init__(
-        self, considered: PlannedExperiments, folder: CharacteriseFolder, rig: Rig
-    ) -> None:
-        self._considered = considered
-        self._scope = considered.scope
+    def __init__(self, planned: PlannedExperiments, folder: CharacteriseFolder, rig: Rig) -> None:
+        self._planned = planned
+        self._scope = planned.scope
         self._folder = folder
         self._rig = rig
 
-    def ask(self) -> None:
+    def run(self) -> None:
         left = [
-            step
-            for step in self._considered.steps
-            if not self._folder.is_answered(step.experiment.name)
+            step for step in self._planned.steps if not self._folder.is_done(step.experiment.name)
         ]
         for step in left:
             if step.obstacle is not None:
-                answer = _answer(step.experiment, Status.SKIPPED, reason=step.obstacle)
-                self._folder.keep(step.experiment.name, answer, [])
+                result = _result(step.experiment, Status.SKIPPED, reason=step.obstacle)
+                self._folder.keep(step.experiment.name, result, [])
         left = [step for step in left if step.obstacle is None]
         if not left:
             return
         self._settle()
         baseline = self._baseline()
-        if self._considered.fills:
+        if self._planned.fills:
             self._fill(baseline)
         for number, step in enumerate(left, start=1):
             self._rig.say(f"question {number} of {len(left)}: {step.experiment.title}")
@@ -404,22 +400,22 @@ class _Session:
             if failed is not None:
                 raise SensorError(failed)
             evidence, measurements = bench.complete(recording)
-            estimates = experiment.answer(evidence)
+            estimates = experiment.estimate(evidence)
         except CampaignError:
             raise
         except IojouleError as error:
             self._require_drive()
             self._rig.say(f"{experiment.name} failed: {error.message}")
-            answer = _answer(
+            result = _result(
                 experiment,
                 Status.FAILED,
                 reason=error.message,
                 bytes_written=bench.bytes_written,
                 seconds=time.monotonic() - began,
             )
-            self._folder.keep(experiment.name, answer, [])
+            self._folder.keep(experiment.name, result, [])
             return
-        answer = _answer(
+        result = _result(
             experiment,
             Status.ANSWERED,
             bytes_written=bench.bytes_written,
@@ -431,28 +427,28 @@ class _Session:
                 "plot": f"plots/{experiment.name}.svg",
             }
         )
-        draw(experiment, answer, self._folder.path / f"plots/{experiment.name}.svg")
-        self._folder.keep(experiment.name, answer, measurements)
+        draw(experiment, result, self._folder.path / f"plots/{experiment.name}.svg")
+        self._folder.keep(experiment.name, result, measurements)
 
     def _require_drive(self) -> None:
         """Raises DriveError if the drive is gone: then no other experiment makes sense."""
         device = self._rig.drive.device
         if device.has_vanished:
             raise DriveError(
-                f"{device.path}: has vanished; answers so far are stored. Look at dmesg, power "
+                f"{device.path}: has vanished; results so far are stored. Look at dmesg, power "
                 "cycle the drive if need be, and give the same command again"
             )
 
 
-def _answer(
+def _result(
     experiment: Experiment,
     status: Status,
     *,
     reason: str | None = None,
     bytes_written: int = 0,
     seconds: float = 0.0,
-) -> Answer:
-    return Answer(
+) -> ExperimentResult:
+    return ExperimentResult(
         title=experiment.title,
         purpose=experiment.purpose,
         sources=experiment.sources,

@@ -125,7 +125,7 @@ class Alignment:
             rows.append(bench.quiet(f"after {repeat}"))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         reads = _shifted(evidence.named("read "))
         writes = _shifted(evidence.named("write "))

@@ -55,7 +55,7 @@ class Asymmetry:
                 rows += [bench.run(write), bench.quiet(f"after {size} {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates: Estimates = {}
         for size in REQUEST_SIZES:

@@ -41,7 +41,7 @@ class IdleStates:
             bench.power_state(bench.power_states[0])
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         states = sorted({int(row.label.split()[1]) for row in evidence.named("state ")})
         estimates: Estimates = {}

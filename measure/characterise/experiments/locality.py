@@ -83,7 +83,7 @@ class Locality:
                         order=order,
                     )
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates = _of_windows(_together(evidence.named("within ")))
         lengths = sorted({int(row.label.split()[1]) for row in evidence.named("permuted ")})
@@ -235,7 +235,7 @@ class WritePattern:
                 rows.append(bench.run(read))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         ordered, shuffled = evidence.named("read ordered "), evidence.named("read shuffled ")
         return {

@@ -94,7 +94,7 @@ class EnergyProportionality:
                     rows.append(bench.run(_job(f"share {share:.2f} {repeat}", scope, demand)))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         shares, watts, errors = _points(evidence)
         result = proportionality(shares, watts, errors)

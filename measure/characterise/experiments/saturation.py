@@ -137,7 +137,7 @@ class SaturationDepth:
             for depth in scope.depths
         ]
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates: Estimates = {}
         for size in _sizes(evidence):

@@ -44,7 +44,7 @@ class SettleTime:
             for label, pace in (("row", None), *((f"pace {pace:g}", pace) for pace in PACES))
         ]
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         extra = _more_joules(evidence)
         if extra is None:

@@ -254,7 +254,7 @@ class SlcCache:
             rows += [bench.run(job), bench.quiet(f"after {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         works = _works_after_filling(evidence)
         drops = [_drop(evidence, row) for row in evidence.named("fill ")]
@@ -450,7 +450,7 @@ class Background:
                 rows += [bench.run(job), bench.quiet(f"after {number} {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         works = _works(evidence)
         if isinstance(works, str):

@@ -22,7 +22,7 @@ from iojoule.measure.characterise import session as characterising
 from iojoule.measure.characterise.experiment import ScaleName, scope_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import CharacteriseFolder
-from iojoule.measure.characterise.session import fills_first, rehearse
+from iojoule.measure.characterise.session import fills_first, plan_steps
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
 from iojoule.measure.errors import CampaignError, UnsafeDriveError
@@ -71,7 +71,7 @@ class Bench:
     def characterise(self) -> None:
         facts = DriveFacts(self.drive, None, None)
         scope = scope_of(ScaleName.QUICK, BYTES)
-        steps = rehearse(EXPERIMENTS, scope, facts, has_power=False)
+        steps = plan_steps(EXPERIMENTS, scope, facts, has_power=False)
         considered = characterising.PlannedExperiments(
             facts, None, scope, steps, fills_first(steps)
         )

@@ -9,7 +9,7 @@ from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.characterise.experiment import Job, ScaleName, scope_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
-from iojoule.measure.characterise.session import PlanningBench, commands, fills_first, rehearse
+from iojoule.measure.characterise.session import PlanningBench, commands, fills_first, plan_steps
 from iojoule.measure.characterise.workbench import job_text, order_text
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import CampaignError
@@ -49,7 +49,7 @@ def test_labels_are_names_of_their_own() -> None:
 def test_what_cannot_be_asked_is_said_and_costs_nothing() -> None:
     scope = scope_of(ScaleName.QUICK, CAPACITY)
     steps = {
-        one.experiment.name: one for one in rehearse(EXPERIMENTS, scope, DRIVE, has_power=False)
+        one.experiment.name: one for one in plan_steps(EXPERIMENTS, scope, DRIVE, has_power=False)
     }
     assert "controller" in str(steps["idle"].obstacle)
     assert "power meter" in str(steps["asymmetry"].obstacle)
@@ -64,7 +64,7 @@ def test_the_area_is_filled_first_only_where_something_is_written_anyway() -> No
     scope = scope_of(ScaleName.QUICK, CAPACITY)
 
     def fills(*names: str) -> bool:
-        return fills_first(rehearse(chosen(names), scope, DRIVE, has_power=True))
+        return fills_first(plan_steps(chosen(names), scope, DRIVE, has_power=True))
 
     assert not fills("saturation", "locality")
     assert fills("saturation", "alignment")
