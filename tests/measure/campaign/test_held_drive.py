@@ -111,7 +111,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for module in (session, characterising):
         monkeypatch.setattr(module, "find_fio", lambda: Fio("/nowhere/fio", (3, 33)))
         monkeypatch.setattr(module, "open_sensors", lambda *_: [])
-    monkeypatch.setattr(characterising._Session, "ask", lambda _: made.begun.append("characterise"))
+    monkeypatch.setattr(characterising._Session, "run", lambda _: made.begun.append("characterise"))
     monkeypatch.setattr(characterising, "write_results", lambda *_: None)
     monkeypatch.setattr(characterising, "_refuse_failures", lambda *_: None)
     return made

@@ -153,7 +153,7 @@ def rails_of(count: int) -> tuple[Rail, ...]:
 
 
 def test_a_sensor_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
-    bad = FakeSensor(constant(1.0), name="fake:bad", fail_after=20)
+    bad = FakeSensor(constant(1.0), name="fake:bad", fail_after=200)
     good = FakeSensor(constant(2.0), name="fake:good")
     recorder = Recorder([bad, good], tmp_path)
     recorder.start()
@@ -174,7 +174,7 @@ def test_a_sensor_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_bug_in_a_sensor_fails_the_run_too(tmp_path: Path) -> None:
-    recorder = Recorder([FakeSensor(constant(1.0), fail_after=5, error=KeyError)], tmp_path)
+    recorder = Recorder([FakeSensor(constant(1.0), fail_after=100, error=KeyError)], tmp_path)
     recorder.start()
     wait_for(recorder.failed)
     assert "an error in iojoule itself" in (recorder.failed() or "")
