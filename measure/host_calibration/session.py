@@ -151,13 +151,13 @@ def _record(
                 whole.set(change, value)
             for number, step in enumerate(prepared.plan.steps, 1):
                 say(f"{number} of {len(prepared.plan.steps)}: {step.words}")
-                before, began = cpu.ask()[0], time.monotonic()
+                before, began = cpu.poll()[0], time.monotonic()
                 with HostState(SUBJECT) as own:
                     for setting, value in _settings(controls, step.hertz, step.sleep_limit):
                         own.set(setting, value)
                     done.append(bench.run(number, step, prepared.plan.window_seconds))
                 if number == 1:  # idle: whatever is busy is not ours
-                    company = (cpu.ask()[0] - before) / (time.monotonic() - began)
+                    company = (cpu.poll()[0] - before) / (time.monotonic() - began)
                     _require_idle_host(company, prepared.request.others_cores)
                 if recorder.failed():
                     raise SensorError(f"{recorder.failed()}; start again")

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, program_environment, run_program
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab.paths import LabPaths
 
@@ -48,21 +48,11 @@ def program(name: str) -> str:
 
 def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
     """Standard output of a program. Raises LabError if it fails, is missing, or takes too long."""
-    command = [program(words[0]), *words[1:]]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=True,
-            env=program_environment(),
-        )
-    except subprocess.TimeoutExpired:
-        raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
-    except subprocess.CalledProcessError as error:
-        raise LabError(f"`{' '.join(words)}` failed: {error.stderr.strip()}") from None
-    return done.stdout
+    hangs = LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s")
+    done = run_program([program(words[0]), *words[1:]], seconds=seconds, hangs=hangs)
+    if done.returncode != 0:
+        raise LabError(f"`{' '.join(words)}` failed: {done.stderr.decode().strip()}")
+    return done.stdout.decode()
 
 
 _SYS_BLOCK = Path("/sys/block")

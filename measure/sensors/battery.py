@@ -44,11 +44,11 @@ class Battery(PolledSensor):
         """Finds the battery and reads it once. Raises SensorError if there is none."""
         if self._folder is None:
             self._folder = self._find()
-        self.ask()
+        self.poll()
         rail = Rail("battery", "watts", Kind.POWER, Scope.SYSTEM, MICRO)
         return Probe((rail,), 1 / self._interval, {"folder": str(self._folder)})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts. Raises SensorError where the battery is not discharging: a charger feeds too."""
         assert self._folder is not None, "found by probe"
         if (status := self._text("status")) != "Discharging":

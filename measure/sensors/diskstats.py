@@ -54,14 +54,14 @@ class Diskstats(PolledSensor):
 
     def probe(self) -> Probe:
         """Reads the counters once. Raises SensorError if the disk does not exist."""
-        self.ask()
+        self.poll()
         rails = tuple(
             Rail(name, unit, Kind.GAUGE if name in _GAUGES else Kind.COUNTER, Scope.HOST, factor)
             for name, _, factor, unit in _FIELDS
         )
         return Probe(rails, 1 / self._interval, {})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """The counters since boot."""
         try:
             fields = self._file.read_text(encoding="ascii").split()

@@ -73,7 +73,7 @@ class DrivePower(PolledSensor):
             with self._as_sensor():
                 self._measurement.start()
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Joules since the start, or watts."""
         if self._source == "log":
             return [self._joules()]

@@ -84,7 +84,7 @@ class Hwmon(PolledSensor):
         """Forget the counter of an earlier run."""
         self._joules = -math.inf
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Joules or watts. Raises SensorError if a counter of energy went back."""
         value = self._value()
         if self._counts_energy:

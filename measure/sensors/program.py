@@ -12,7 +12,7 @@ from iojoule.datasets.programs import find_program
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.hwmon import scope_of
-from iojoule.measure.sensors.polled import PolledSensor, ask
+from iojoule.measure.sensors.polled import PolledSensor, program_output
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 1.0
@@ -68,7 +68,7 @@ class Program(PolledSensor):
         """Forget the counter of an earlier run."""
         self._joules = -math.inf
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts or joules. Raises SensorError if a counter went back."""
         value = self._value()
         if self._rail.kind is Kind.ENERGY:
@@ -78,7 +78,9 @@ class Program(PolledSensor):
         return [value]
 
     def _value(self) -> float:
-        output = ask(self._command, timeout_seconds=TIMEOUT_SECONDS, package=self._command[0])
+        output = program_output(
+            self._command, timeout_seconds=TIMEOUT_SECONDS, package=self._command[0]
+        )
         words = output.decode("utf-8", "replace").split()
         try:
             value = float(words[0]) if words else math.nan
