@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from iojoule.measure.drive.block_device import Stat
 from iojoule.measure.errors import HostStateError
 from iojoule.meter.idle import Gaps
 
@@ -244,8 +245,10 @@ def _counters(proc: Path, names: Sequence[str]) -> dict[str, tuple[int, int, int
         words = line.split()
         if len(words) > 11 and words[2] in names:
             fields = [int(word) for word in words[3:]]
-            others = fields[4] + sum(fields[at] for at in (11, 15) if at < len(fields))
-            counters[words[2]] = (fields[0], others, fields[8])
+            others = fields[Stat.WRITES] + sum(
+                fields[at] for at in (Stat.DISCARDS, Stat.FLUSHES) if at < len(fields)
+            )
+            counters[words[2]] = (fields[Stat.READS], others, fields[Stat.IN_FLIGHT])
     if missing := sorted(set(names) - set(counters)):
         raise HostStateError(f"{proc}/diskstats: has no {', '.join(missing)}; has it vanished?")
     return counters

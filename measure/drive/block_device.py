@@ -1,4 +1,4 @@
-"""A block device in sysfs: identity, size, queue, link."""
+"""A block device in sysfs: identity, size, queue, link, and the places of its counters."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import stat
 import struct
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
@@ -17,6 +18,33 @@ from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, file_text
 SYSFS = Path("/sys")
 SECTOR_BYTES = 512
 """Unit of everything under /sys/block, whatever the drive's own block is."""
+
+
+class Stat(IntEnum):
+    """Places of a drive's counters in /sys/block/X/stat and, behind the name, /proc/diskstats.
+
+    Source: Documentation/admin-guide/iostats.rst of Linux. Discards came with 4.18, flushes with
+    5.5. Times are in ms. A request that asks for a flush counts as a write even without data.
+    """
+
+    READS = 0
+    READS_MERGED = 1
+    READ_SECTORS = 2
+    READ_MS = 3
+    WRITES = 4
+    WRITES_MERGED = 5
+    WRITE_SECTORS = 6
+    WRITE_MS = 7
+    IN_FLIGHT = 8
+    BUSY_MS = 9
+    WAITED_MS = 10
+    DISCARDS = 11
+    DISCARDS_MERGED = 12
+    DISCARD_SECTORS = 13
+    DISCARD_MS = 14
+    FLUSHES = 15
+    FLUSH_MS = 16
+
 
 _BLKGETSIZE64 = 0x80081272  # linux/fs.h: _IOR(0x12, 114, size_t)
 _BLKSSZGET = 0x1268  # linux/fs.h: _IO(0x12, 104)
@@ -86,9 +114,9 @@ class BlockDevice:
         return int(count) if count.isdigit() and int(count) > 0 else None
 
     def sectors_written(self) -> int:
-        """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
+        """Sectors of 512 bytes written since boot, as the block layer counts them."""
         fields = (file_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
-        return int(fields[6]) if len(fields) > 6 else 0
+        return int(fields[Stat.WRITE_SECTORS]) if fields else 0
 
     def attribute(self, relative: str) -> str | None:
         """The text of a file below its folder; None where there is none."""
