@@ -65,7 +65,7 @@ class Bench:
             typed_serial=str(self.drive.path),
             say=str,
             observer=None,
-            way=self._begin,
+            conduct=self._begin,
         )  # type: ignore[arg-type]
 
     def characterise(self) -> None:
@@ -107,7 +107,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     runs = expand(plan, Abilities())
     opened = OpenedDrive(plan, DriveFacts(made.drive, None, None), None, runs, Cost(*[0] * 8))  # type: ignore[arg-type]
     monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "journals"))
-    monkeypatch.setattr(session, "look", lambda *_: opened)
+    monkeypatch.setattr(session, "open_drive", lambda *_: opened)
     for module in (session, characterising):
         monkeypatch.setattr(module, "find_fio", lambda: Fio("/nowhere/fio", (3, 33)))
         monkeypatch.setattr(module, "open_sensors", lambda *_: [])
