@@ -19,7 +19,6 @@ from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 INTERVAL_SECONDS = 1.0
 ROOT = Path("/sys/class/hwmon")
 MICRO = 1e-6
-_POWER_SCOPES = (Scope.DEVICE, Scope.CPU, Scope.DRAM, Scope.SYSTEM)
 _FILES = ("energy{}_input", "power{}_average", "power{}_input")
 
 
@@ -33,20 +32,10 @@ def from_options(options: Options) -> Hwmon:
     return Hwmon(
         options.needed_address("hwmon:ina226"),
         channel=1 if channel is None else channel,
-        scope=scope_of(options),
+        scope=options.scope(),
         interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
         root=options.get("root", Path) or ROOT,
     )
-
-
-def scope_of(options: Options) -> Scope:
-    """What the user states that a meter feeds; a drive by default."""
-    text = options.get("scope", str) or Scope.DEVICE.value
-    if text not in [scope.value for scope in _POWER_SCOPES]:
-        raise SensorError(
-            f"{options.text}: scope is one of {', '.join(scope.value for scope in _POWER_SCOPES)}"
-        )
-    return Scope(text)
 
 
 class Hwmon(PolledSensor):

@@ -11,7 +11,6 @@ import shlex
 from iojoule.datasets.programs import find_program
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
-from iojoule.measure.sensors.hwmon import scope_of
 from iojoule.measure.sensors.polled import PolledSensor, program_output
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
@@ -29,7 +28,7 @@ def from_options(options: Options) -> Program:
     return Program(
         options.needed_address("program:/usr/local/bin/read-meter"),
         unit=unit,
-        scope=scope_of(options),
+        scope=options.scope(),
         interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
     )
 
