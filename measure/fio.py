@@ -438,7 +438,7 @@ _LATE_NS = 25 * _NS_PER_MS
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FioResult:
     """A run of fio.
 
     Attributes:
@@ -460,7 +460,7 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def read_outcome(folder: Path, point: Point) -> Outcome:
+def read_fio_result(folder: Path, point: Point) -> FioResult:
     """Read fio's result. Raises FioError if a job failed or did nothing, or the file is cut off."""
     try:
         file = load(find_files([folder / RESULT_FILE])[0])
@@ -494,7 +494,7 @@ def read_outcome(folder: Path, point: Point) -> Outcome:
     )
     steps = _logged_ns(folder)
     begin, end = _window(folder, file, total.runtime_seconds, steps)
-    return Outcome(
+    return FioResult(
         observations,
         begin,
         end,

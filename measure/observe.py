@@ -311,7 +311,7 @@ NOT_TOLD = (
 
 
 @dataclass(frozen=True)
-class Request:
+class ObserveRequest:
     """What to observe; `gap_seconds` parts two bursts and is several intervals at least."""
 
     drive: Path
@@ -334,7 +334,7 @@ class Request:
             )
 
 
-def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
+def observe(request: ObserveRequest, *, keep: Callable[[IoSummary], None]) -> None:
     """Observe a drive; it is neither opened nor touched.
 
     `keep` receives the summary so far after every window, also when the user interrupts.

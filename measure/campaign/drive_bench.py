@@ -34,7 +34,7 @@ from iojoule.measure.fio import (
     JobTarget,
     JobTiming,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
 from iojoule.measure.host.changes import Change
@@ -140,7 +140,7 @@ class Preconditioner:
             (folder / JOB_FILE).write_text(fill_job(self.plan, self.target))
             run_fio(self.fio, folder, self.target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
             point = _writes(Pattern.SEQUENTIAL, self.plan.precondition.fill_request_bytes)
-            read_outcome(folder, point)
+            read_fio_result(folder, point)
 
     def _round(self, pattern: Pattern) -> tuple[float, float | None]:
         seconds = self.plan.precondition.round_seconds
@@ -159,10 +159,10 @@ class Preconditioner:
             if failed is not None:
                 raise SensorError(failed)
             point = _writes(pattern, _round_bytes(self.plan, pattern))
-            outcome = read_outcome(folder, point)
+            result = read_fio_result(folder, point)
             power = recording.power(Scope.DEVICE, begin, end)
         watts = power.mean_watts if power is not None else None
-        return outcome.observations["throughput_bytes_per_second"], watts
+        return result.observations["throughput_bytes_per_second"], watts
 
 
 def fill_job(plan: Plan, target: JobTarget) -> str:

@@ -48,7 +48,7 @@ from iojoule.measure.drive.nvme import (
 )
 from iojoule.measure.drive.power_measurement import limit_watts
 from iojoule.measure.errors import DriveError, SensorError
-from iojoule.measure.fio import Outcome, read_outcome
+from iojoule.measure.fio import FioResult, read_fio_result
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.recording.statistics import IdlePower, PowerStatistics
@@ -239,9 +239,9 @@ _COUNTED_BY_BLOCK_LAYER: dict[str, tuple[str, ...]] = {
 _COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
-def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: int) -> RunEvidence:
+def clock_evidence(watched: RunObservation, result: FioResult, begin: int, end: int) -> RunEvidence:
     """Evidence of clocks and fio, without samples; the measured part is in monotonic ns."""
-    seen, point = outcome.observations, watched.run.point
+    seen, point = result.observations, watched.run.point
     before, after = watched.clocks_before, watched.clocks_after
     return RunEvidence(
         workload=point.workload,
@@ -250,7 +250,7 @@ def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: i
         iops=seen["iops"],
         bytes_per_second=seen["throughput_bytes_per_second"],
         latency_mean_ns=seen.get("latency_mean_ns"),
-        usual_p999_ns=outcome.usual_p999_ns,
+        usual_p999_ns=result.usual_p999_ns,
         wall_step_seconds=(after.wall_ns - before.wall_ns) * 1e-9,
         suspended_seconds=(after.boot_ns - before.boot_ns) * 1e-9,
         outside_seconds=max(watched.fio_began_ns - begin, end - watched.fio_ended_ns) * 1e-9,
@@ -261,7 +261,7 @@ def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: i
 def sampled_evidence(
     clocks: RunEvidence,
     watched: RunObservation,
-    outcome: Outcome,
+    result: FioResult,
     power: Mapping[Scope, PowerStatistics],
     begin: int,
     end: int,
@@ -270,7 +270,7 @@ def sampled_evidence(
     recording = watched.recording
     if recording is None:
         return clocks
-    first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
+    first, last = (unix - watched.clocks_after.wall_ns for unix in result.pause_unix_ns)
     in_flight = None
     if _IN_FLIGHT in recording.rail_names and _own_are_counted(watched) and last > first:
         in_flight = recording.gauge(_IN_FLIGHT, first, last)
@@ -358,16 +358,16 @@ def finished_record(watched: RunObservation) -> RunRecord:
         SensorError: The power meter delivered nothing.
     """
     run = watched.run
-    outcome = read_outcome(watched.folder, run.point)
+    result = read_fio_result(watched.folder, run.point)
     begin, end = (
-        unix - watched.clocks_after.wall_ns for unix in (outcome.begin_unix_ns, outcome.end_unix_ns)
+        unix - watched.clocks_after.wall_ns for unix in (result.begin_unix_ns, result.end_unix_ns)
     )
-    clocks = clock_evidence(watched, outcome, begin, end)
+    clocks = clock_evidence(watched, result, begin, end)
     verdict = judge(clocks)
     if verdict.verdict is Verdict.FAILED:
         return _judged_failed(watched, verdict)
     power = _power(watched, begin, end)
-    verdict = judge(sampled_evidence(clocks, watched, outcome, power, begin, end))
+    verdict = judge(sampled_evidence(clocks, watched, result, power, begin, end))
     if verdict.verdict is Verdict.FAILED:
         return _judged_failed(watched, verdict)
     row = {
@@ -375,7 +375,7 @@ def finished_record(watched: RunObservation) -> RunRecord:
         **run.point.configuration.model_dump(mode="json", exclude_none=True),
         **_drive_state(watched),
         **_conditions(watched),
-        **outcome.observations,
+        **result.observations,
         **counted_rates(watched, begin, end),
         **_observed_power(watched, power),
     }
@@ -384,14 +384,14 @@ def finished_record(watched: RunObservation) -> RunRecord:
         status=Status.DONE,
         begin_monotonic_ns=begin,
         end_monotonic_ns=end,
-        littles_ratio=outcome.littles_ratio,
+        littles_ratio=result.littles_ratio,
         measurement=from_row(row, where=f"run {run.number}"),
         power={
             scope.value: PowerRecord.model_validate(statistics, from_attributes=True)
             for scope, statistics in power.items()
         },
         trace=_traced(watched, begin, end),
-        notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
+        notes=[*result.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     ).judged(verdict)
 
 

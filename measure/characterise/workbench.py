@@ -22,12 +22,12 @@ from iojoule.measure.errors import DriveError, HostStateError, SensorError
 from iojoule.measure.fio import (
     JOB_FILE,
     RESULT_FILE,
+    FioResult,
     JobHost,
     JobTarget,
     JobTiming,
-    Outcome,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
 from iojoule.measure.point import Point
@@ -125,7 +125,7 @@ class Observation:
     row: Row
     job: Job | None = None
     point: Point | None = None
-    outcome: Outcome | None = None
+    result: FioResult | None = None
 
 
 def with_sensor_data(
@@ -224,14 +224,14 @@ def _fits_the_schema(observation: Observation) -> bool:
     """Whether a reader of the dataset would see all that mattered in the run's fields."""
     if (
         observation.job is None
-        or observation.outcome is None
+        or observation.result is None
         or observation.job.effects
         or observation.job.order is not None
     ):
         return False
     if observation.job.offset_bytes or observation.job.window_bytes is not None:
         return False
-    ratio = observation.outcome.littles_ratio
+    ratio = observation.result.littles_ratio
     return ratio is None or abs(ratio - 1) <= FAIL_ABOVE
 
 
@@ -239,7 +239,7 @@ def _measurement(
     observation: Observation, recording: Recording, rig: Rig, idle: Row | None
 ) -> Measurement:
     assert observation.point is not None
-    assert observation.outcome is not None
+    assert observation.result is not None
     begin, end = int(observation.row["begin_ns"]), int(observation.row["end_ns"])
     power: dict[str, Any] = {}
     for scope, name in POWER_FIELDS.items():
@@ -255,7 +255,7 @@ def _measurement(
             **observation.point.configuration.model_dump(mode="json", exclude_none=True),
             **conditions(rig.drive, rig.host, None, None),
             "series_id": f"characterise/{observation.row.label}",
-            **observation.outcome.observations,
+            **observation.result.observations,
             **power,
         },
         where=observation.row.label,
@@ -327,17 +327,17 @@ class Workbench:
         run_fio(rig.fio, folder, expected_seconds(job, self._scope), self._recorder.failed)
         self._ended_ns = time.monotonic_ns()
         point = point_of(job, self._scope.area_bytes)
-        outcome = read_outcome(folder, point)
+        result = read_fio_result(folder, point)
         to_monotonic = time.monotonic_ns() - time.time_ns()
         values = {
             **_setting(job),
-            **_performance(outcome, folder, job),
-            "begin_ns": float(outcome.begin_unix_ns + to_monotonic),
-            "end_ns": float(outcome.end_unix_ns + to_monotonic),
+            **_performance(result, folder, job),
+            "begin_ns": float(result.begin_unix_ns + to_monotonic),
+            "end_ns": float(result.end_unix_ns + to_monotonic),
             "span_begin_ns": float(begin),
             "span_end_ns": float(self._ended_ns),
         }
-        return self._keep(Observation(Row(label=job.label, values=values), job, point, outcome))
+        return self._keep(Observation(Row(label=job.label, values=values), job, point, result))
 
     def rest(self, label: str, seconds: float) -> Row:
         """Do nothing for so long."""
@@ -421,7 +421,7 @@ def _setting(job: Job) -> dict[str, float]:
     return fields
 
 
-def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
+def _performance(result: FioResult, folder: Path, job: Job) -> dict[str, float]:
     """Performance by fio, and the standard error of a rate in a closed loop.
 
     With X = N / R the rate errs as the mean latency does: its scatter over the root of the number
@@ -435,11 +435,11 @@ def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
         "latency_p99_ns",
         "cpu_utilisation",
     )
-    values = {name: outcome.observations[name] for name in names if name in outcome.observations}
-    values["requests"] = float(outcome.requests)
+    values = {name: result.observations[name] for name in names if name in result.observations}
+    values["requests"] = float(result.requests)
     stats = _stats(folder)
     error = math.hypot(
-        LEAST_RELATIVE_ERROR, _RAGGED_ENDS * job.queue_depth / max(outcome.requests, 1)
+        LEAST_RELATIVE_ERROR, _RAGGED_ENDS * job.queue_depth / max(result.requests, 1)
     )
     if stats is not None and stats.bins and stats.mean_ns:
         total = sum(stats.bins.values())

@@ -24,7 +24,7 @@ from iojoule.measure.fio import (
     JobTarget,
     JobTiming,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
 from iojoule.measure.host.facts import HostControls
@@ -267,7 +267,7 @@ class Bench:
         (folder / JOB_FILE).write_text(text)
         run_fio(self.fio, folder, whole)
         end = time.monotonic_ns() - round(SETTLE_SECONDS * 0.5e9)
-        seen = read_outcome(folder, point).observations
+        seen = read_fio_result(folder, point).observations
         return LoadResult(
             step,
             end - round(seconds * 1e9),

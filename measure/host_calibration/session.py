@@ -33,7 +33,7 @@ _CPU_SENSOR = "cpu"
 
 
 @dataclass(frozen=True)
-class Request:
+class CalibrationRequest:
     """Options of a calibration.
 
     Attributes:
@@ -56,7 +56,7 @@ class Request:
 class Prepared:
     """What will be done, and with which instruments."""
 
-    request: Request
+    request: CalibrationRequest
     sensors: list[Sensor]
     cpus: list[int]
     plan: Plan
@@ -72,7 +72,7 @@ class Prepared:
                 yield change.command(value)
 
 
-def prepare(request: Request) -> Prepared:
+def prepare(request: CalibrationRequest) -> Prepared:
     """Inspect sensors and settings; changes nothing.
 
     Raises:
@@ -215,7 +215,7 @@ def _settings(
         yield from controls.sleep_limit(sleep_limit)
 
 
-def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
+def _sensors(request: CalibrationRequest) -> tuple[list[Sensor], list[str]]:
     """The sensors that answer, and the gaps.
 
     Raises SensorError if a named one fails or none is left.

@@ -16,7 +16,7 @@ from iojoule.datasets.io_summary import IoWindow
 from iojoule.measure.drive.block_device import Stat
 from iojoule.measure.drive.block_io import Disk
 from iojoule.measure.errors import DriveError
-from iojoule.measure.observe import Request, Samples, Watch, sample
+from iojoule.measure.observe import ObserveRequest, Samples, Watch, sample
 
 INTERVAL = 0.001
 WRITE = (Stat.WRITES, Stat.WRITE_SECTORS)
@@ -155,6 +155,6 @@ def test_a_drive_without_counters_is_named(tmp_path: Path) -> None:
 
 def test_gaps_need_several_readings() -> None:
     with pytest.raises(InputError, match="--interval"):
-        Request(Path("/dev/x"), 1, interval_seconds=0.01, gap_seconds=0.02)
+        ObserveRequest(Path("/dev/x"), 1, interval_seconds=0.01, gap_seconds=0.02)
     with pytest.raises(InputError, match="shorter than"):
-        Request(Path("/dev/x"), 60, repeat=2, every_seconds=10)
+        ObserveRequest(Path("/dev/x"), 60, repeat=2, every_seconds=10)

@@ -16,7 +16,7 @@ from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host_calibration import load
 from iojoule.measure.host_calibration.runs import plan
-from iojoule.measure.host_calibration.session import Request, calibrate, prepare
+from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
 from tests.errors import having
@@ -29,21 +29,21 @@ def controls_of(host: KnownHost) -> HostControls:
 
 def test_without_counters_and_meter_it_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(SensorError, match=r"--rapl-root|no RAPL"):
-        prepare(Request(rapl_root=tmp_path))
+        prepare(CalibrationRequest(rapl_root=tmp_path))
     if not list(Path("/sys/class/powercap").glob("*/energy_uj")):
         with pytest.raises(SensorError, match="--power netio"):
-            prepare(Request())
+            prepare(CalibrationRequest())
 
 
 def test_too_little_time_is_refused_with_what_is_needed(tmp_path: Path) -> None:
     host = KnownHost(tmp_path)
     with pytest.raises(InputError, check=having(field="minutes")):
-        prepare(Request(rapl_root=host.rapl, minutes=0.2, controls=controls_of(host)))
+        prepare(CalibrationRequest(rapl_root=host.rapl, minutes=0.2, controls=controls_of(host)))
 
 
 def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
     host = KnownHost(tmp_path)
-    request = Request(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
+    request = CalibrationRequest(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
     prepared = prepare(request)
     lines = list(prepared.commands())
     assert sum(line.startswith("#") for line in lines) == len(prepared.plan.steps)
@@ -74,7 +74,7 @@ def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
         time.sleep(0.5)
         try:
             prepared = prepare(
-                Request(
+                CalibrationRequest(
                     rapl_root=host.rapl,
                     minutes=1.6,
                     others_cores=0.02,
@@ -118,7 +118,7 @@ def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     with KnownHost(tmp_path / "host") as host:
         time.sleep(1.0)
         prepared = prepare(
-            Request(
+            CalibrationRequest(
                 rapl_root=host.rapl,
                 minutes=2.0,
                 folder=tmp_path,
