@@ -54,7 +54,7 @@ def host(
     if out is None:
         raise typer.BadParameter("say where the host profile goes: -o HOST.json")
     plan = prepared.plan
-    console.note(f"{len(plan.steps)} loads, about {plan.seconds / 60:.1f} minutes; leave it alone")
+    console.note(f"{len(plan.loads)} loads, about {plan.seconds / 60:.1f} minutes; leave it alone")
     found = calibrate(prepared, console.note)
 
     write_host_profile(found, out)

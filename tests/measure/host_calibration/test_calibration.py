@@ -14,8 +14,8 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import read_host_profile, write_host_profile
 from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.host.facts import HostControls
-from iojoule.measure.host_calibration import load
-from iojoule.measure.host_calibration.runs import plan
+from iojoule.measure.host_calibration import load_program
+from iojoule.measure.host_calibration.loads import plan_loads
 from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
@@ -46,7 +46,7 @@ def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
     request = CalibrationRequest(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
     prepared = prepare(request)
     lines = list(prepared.commands())
-    assert sum(line.startswith("#") for line in lines) == len(prepared.plan.steps)
+    assert sum(line.startswith("#") for line in lines) == len(prepared.plan.loads)
     assert any("performance > " in line for line in lines)
     assert any("disable" in line for line in lines)
     assert host.hertz() == REFERENCE_HERTZ
@@ -55,21 +55,21 @@ def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_plan_is_bracketed_by_idle_and_mixes_the_rest(tmp_path: Path) -> None:
     controls = controls_of(KnownHost(tmp_path))
-    found = plan(4, controls, 5.0, 10.0, target=True)
-    kinds = [step.kind for step in found.steps]
+    found = plan_loads(4, controls, 5.0, 10.0, target=True)
+    kinds = [each.kind for each in found.loads]
     assert (kinds[0], kinds[-1]) == ("idle", "idle")
-    assert {step.cpus for step in found.steps if step.kind == "burn"} == {1, 2, 4}
-    assert {step.sleep_limit for step in found.steps} == {None, 0, 1}
-    assert len({step.hertz for step in found.steps}) == 3
+    assert {each.cpus for each in found.loads if each.kind == "burn"} == {1, 2, 4}
+    assert {each.sleep_limit for each in found.loads} == {None, 0, 1}
+    assert len({each.hertz for each in found.loads}) == 3
     # a meter that is read twice a second needs longer windows
-    assert plan(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
-    bare = plan(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
-    assert all(step.hertz is None and step.sleep_limit is None for step in bare.steps)
+    assert plan_loads(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
+    bare = plan_loads(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
+    assert all(each.hertz is None and each.sleep_limit is None for each in bare.loads)
 
 
 def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
     with KnownHost(tmp_path) as host:
-        arguments = [sys.executable, "-I", "-S", load.__file__, "burn", "0", "1"]
+        arguments = [sys.executable, "-I", "-S", load_program.__file__, "burn", "0", "1"]
         busy = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         time.sleep(0.5)
         try:
@@ -94,7 +94,7 @@ def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
 def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", load.__file__, kind, cpu, amount],
+        [sys.executable, "-I", "-S", load_program.__file__, kind, cpu, amount],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
