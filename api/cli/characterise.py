@@ -64,7 +64,7 @@ def characterise(
     considered = plan_experiments(asked, drive, controller, scale, has_power=bool(power))
     _show(considered)
     if dry_run:
-        lines = commands(considered.steps, considered.scope, considered.drive.device.path)
+        lines = commands(considered.steps, considered.extent, considered.drive.device.path)
         console.emit("\n".join(lines) + "\n")
         return
     if considered.bytes_written and serial is None:
@@ -90,10 +90,10 @@ def questions() -> None:
 
 
 def _show(considered: PlannedExperiments) -> None:
-    facts, scope = considered.drive, considered.scope
+    facts, extent = considered.drive, considered.extent
     table = console.new_table(["question", "what it asks", "runs", "writes", "at least"])
     if considered.fills:
-        table.add_row("", "the area is written in order first", "1", _megabytes(scope.area_bytes))
+        table.add_row("", "the area is written in order first", "1", _megabytes(extent.area_bytes))
     for step in considered.steps:
         name, title = step.experiment.name, step.experiment.title
         if step.obstacle is not None:
@@ -103,7 +103,7 @@ def _show(considered: PlannedExperiments) -> None:
         table.add_row(name, title, str(len(step.jobs)), written, _duration(step.seconds))
     console.emit_table(
         f"{facts.device.path}: {facts.model}, serial {facts.serial}; the first "
-        f"{_megabytes(scope.area_bytes)} are used",
+        f"{_megabytes(extent.area_bytes)} are used",
         table,
         f"written in all: {_megabytes(considered.bytes_written)}"
         if considered.bytes_written

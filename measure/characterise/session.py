@@ -34,7 +34,7 @@ from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
 from iojoule.measure.campaign.session import inspect_drive, open_sensors
-from iojoule.measure.characterise.experiment import Experiment, Job, ScaleName, Scope, scope_of
+from iojoule.measure.characterise.experiment import Experiment, Extent, Job, ScaleName, extent_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
 from iojoule.measure.characterise.preset import preset_text
@@ -55,8 +55,8 @@ _NOMINAL_IOPS = 1000.0
 class PlanningBench:
     """A `Bench` that does nothing: every row is nominal."""
 
-    def __init__(self, scope: Scope, power_states: Sequence[int]) -> None:
-        self._scope = scope
+    def __init__(self, extent: Extent, power_states: Sequence[int]) -> None:
+        self._extent = extent
         self._states = tuple(power_states)
         self.jobs: list[Job] = []
         self.seconds = 0.0
@@ -70,7 +70,7 @@ class PlanningBench:
         """Note a job."""
         self.jobs.append(job)
         moved = job.bytes_total or len(job.order or ()) * job.request_bytes
-        timed = job.seconds + self._scope.ramp_seconds if not moved else 0.0
+        timed = job.seconds + self._extent.ramp_seconds if not moved else 0.0
         self.seconds += timed + moved / UNKNOWN_WRITE_BYTES_PER_SECOND + OVERHEAD_SECONDS
         return Row(label=job.label, values={"iops": _NOMINAL_IOPS})
 
@@ -81,12 +81,12 @@ class PlanningBench:
 
     def quiet(self, label: str) -> Row:
         """Note a wait."""
-        self.seconds += self._scope.quiet_seconds
+        self.seconds += self._extent.quiet_seconds
         return Row(label=label, values={"quiet": 1.0})
 
     def power_state(self, number: int) -> None:
         """Note a power state."""
-        self.seconds += self._scope.settle_seconds
+        self.seconds += self._extent.settle_seconds
 
     def wake(self, label: str) -> Row:
         """Note a read of one block."""
@@ -105,7 +105,7 @@ class Step:
 
 
 def plan_steps(
-    experiments: Sequence[Experiment], scope: Scope, drive: DriveFacts, *, has_power: bool
+    experiments: Sequence[Experiment], extent: Extent, drive: DriveFacts, *, has_power: bool
 ) -> list[Step]:
     """Jobs, bytes and least time of every experiment."""
     controller = drive.controller
@@ -119,9 +119,9 @@ def plan_steps(
             obstacle = "the drive has no controller that sets power states; name --controller"
         elif experiment.needs_power and not has_power:
             obstacle = "it needs a power meter of the drive; name one with --power"
-        bench = PlanningBench(scope, states)
+        bench = PlanningBench(extent, states)
         if obstacle is None:
-            experiment.measure(bench, scope)
+            experiment.measure(bench, extent)
         written = sum(job.bytes_written for job in bench.jobs)
         steps.append(Step(experiment, tuple(bench.jobs), written, bench.seconds, obstacle))
     return steps
@@ -137,7 +137,7 @@ def fills_first(steps: Sequence[Step]) -> bool:
     return writes and not any(step.experiment.name == "slc-cache" for step in possible)
 
 
-def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
+def commands(steps: Sequence[Step], extent: Extent, device: Path) -> list[str]:
     """Every job file, for `--dry-run`."""
     lines = []
     for step in steps:
@@ -145,7 +145,7 @@ def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
         if step.obstacle is not None:
             lines.append(f"# left out: {step.obstacle}")
         for number, job in enumerate(step.jobs, start=1):
-            text = job_text(job, device, scope, number)
+            text = job_text(job, device, extent, number)
             lines.append(f"# run {number}: {job.label}\nfio - <<'JOB'\n{text}JOB")
     return lines
 
@@ -163,14 +163,14 @@ class PlannedExperiments:
 
     drive: DriveFacts
     controller: NvmeController | None
-    scope: Scope
+    extent: Extent
     steps: list[Step]
     fills: bool
 
     @property
     def bytes_written(self) -> int:
         """By all of it, exactly."""
-        filled = self.scope.area_bytes if self.fills else 0
+        filled = self.extent.area_bytes if self.fills else 0
         return filled + sum(step.bytes_written for step in self.steps)
 
     @property
@@ -203,9 +203,9 @@ def plan_experiments(
     """
     facts, nvme = inspect_drive(drive, controller)
     settings.require_no_limit(facts, nvme)
-    scope = scope_of(scale, facts.device.size_bytes)
-    steps = plan_steps(experiments, scope, facts, has_power=has_power)
-    return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))
+    extent = extent_of(scale, facts.device.size_bytes)
+    steps = plan_steps(experiments, extent, facts, has_power=has_power)
+    return PlannedExperiments(facts, nvme, extent, steps, fills_first(steps))
 
 
 def characterise(
@@ -287,7 +287,7 @@ def _options(planned: PlannedExperiments, request: CharacteriseRequest) -> Optio
         drive=str(planned.drive.device.path),
         controller=str(node) if node is not None else None,
         serial=planned.drive.serial,
-        scale=planned.scope.scale,
+        scale=planned.extent.scale,
         sensors=list(request.sensors),
         began_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -312,7 +312,7 @@ class _Session:
 
     def __init__(self, planned: PlannedExperiments, folder: CharacteriseFolder, rig: Rig) -> None:
         self._planned = planned
-        self._scope = planned.scope
+        self._extent = planned.extent
         self._folder = folder
         self._rig = rig
 
@@ -350,12 +350,12 @@ class _Session:
             rig.state.set(settings.power_state(rig.controller), str(first))
 
     def _baseline(self) -> Row | None:
-        scope = self._scope
-        self._rig.say(f"measuring idle power for {scope.idle_seconds:g} s")
+        extent = self._extent
+        self._rig.say(f"measuring idle power for {extent.idle_seconds:g} s")
         settle = Settle(
-            baseline_seconds=scope.idle_seconds,
-            window_seconds=scope.quiet_seconds,
-            after_writes_seconds_max=scope.quiet_seconds_max,
+            baseline_seconds=extent.idle_seconds,
+            window_seconds=extent.quiet_seconds,
+            after_writes_seconds_max=extent.quiet_seconds_max,
         )
         baseline = idle.measure_baseline(lambda path: Recorder(self._rig.sensors, path), settle)
         if baseline is None:
@@ -369,9 +369,9 @@ class _Session:
         )
 
     def _fill(self, baseline: Row | None) -> None:
-        self._rig.say(f"writing the first {self._scope.area_bytes / 1e6:,.0f} MB in order")
+        self._rig.say(f"writing the first {self._extent.area_bytes / 1e6:,.0f} MB in order")
         with TemporaryDirectory(prefix="iojoule-fill-") as name:
-            bench = Workbench(self._rig, Path(name), self._scope, baseline)
+            bench = Workbench(self._rig, Path(name), self._extent, baseline)
             bench.start()
             try:
                 fill = Job(
@@ -380,7 +380,7 @@ class _Session:
                     FILL_BYTES,
                     queue_depth=32,
                     pattern=Pattern.SEQUENTIAL,
-                    bytes_total=self._scope.area_bytes,
+                    bytes_total=self._extent.area_bytes,
                 )
                 bench.run(fill)
                 bench.quiet("after")
@@ -389,11 +389,11 @@ class _Session:
 
     def _run_experiment(self, experiment: Experiment, baseline: Row | None) -> None:
         began = time.monotonic()
-        bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._scope, baseline)
+        bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._extent, baseline)
         try:
             bench.start()
             try:
-                experiment.measure(bench, self._scope)
+                experiment.measure(bench, self._extent)
             finally:
                 recording = bench.stop()
             failed = bench.failed()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
 from iojoule.measure.characterise.intervals import estimated, mean_of, missing, ratio
 
 REQUEST_SIZES = (4096, 65536)
@@ -31,17 +31,17 @@ class Asymmetry:
     needs_power = True
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             for size in REQUEST_SIZES:
                 read = Job(
                     f"read {size} {repeat}",
                     Operation.READ,
                     size,
                     queue_depth=_DEPTH,
-                    seconds=2 * scope.run_seconds,
+                    seconds=2 * extent.run_seconds,
                 )
                 rows.append(bench.run(read))
             for size in REQUEST_SIZES:
@@ -50,7 +50,7 @@ class Asymmetry:
                     Operation.WRITE,
                     size,
                     queue_depth=_DEPTH,
-                    bytes_total=scope.share_bytes(_WRITE_SHARE),
+                    bytes_total=extent.share_bytes(_WRITE_SHARE),
                 )
                 rows += [bench.run(write), bench.quiet(f"after {size} {repeat}")]
         return rows

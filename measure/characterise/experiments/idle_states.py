@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statistics import mean, stdev
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.experiment import Bench, Estimates, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Plot
 from iojoule.measure.characterise.intervals import Z, between, estimated, mean_of, missing
 
 _WATTS = "mean over the rest, standard error by batch means, autonomous transitions off"
@@ -28,13 +28,13 @@ class IdleStates:
     needs_power = True
     needs_controller = True
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
         for state in bench.power_states:
-            for repeat in range(scope.repeats):
+            for repeat in range(extent.repeats):
                 bench.power_state(state)
-                rows.append(bench.rest(f"state {state} repeat {repeat}", scope.idle_seconds))
+                rows.append(bench.rest(f"state {state} repeat {repeat}", extent.idle_seconds))
                 rows.append(bench.wake(f"wake {state} repeat {repeat}"))
                 rows.append(bench.wake(f"awake {state} repeat {repeat}"))
         if bench.power_states:

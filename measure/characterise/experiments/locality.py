@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot, ScaleName
 from iojoule.measure.characterise.intervals import Z, between, differs, missing, ratio
 
 REQUEST_BYTES = 4096
@@ -50,24 +50,24 @@ class Locality:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
-        return [bench.run(job) for job in self._jobs(scope)]
+        return [bench.run(job) for job in self._jobs(extent)]
 
-    def _jobs(self, scope: Scope) -> Iterator[Job]:
-        steps = 4 if scope.scale is ScaleName.QUICK else 10
-        count = min(_ORDER_SHARE[scope.scale], scope.area_bytes // REQUEST_BYTES)
-        for repeat in range(scope.repeats):
-            for window in windows(scope.area_bytes, steps):
+    def _jobs(self, extent: Extent) -> Iterator[Job]:
+        steps = 4 if extent.scale is ScaleName.QUICK else 10
+        count = min(_ORDER_SHARE[extent.scale], extent.area_bytes // REQUEST_BYTES)
+        for repeat in range(extent.repeats):
+            for window in windows(extent.area_bytes, steps):
                 yield Job(
                     f"within {window} {repeat}",
                     Operation.READ,
                     REQUEST_BYTES,
                     queue_depth=_DEPTH,
-                    seconds=scope.run_seconds,
+                    seconds=extent.run_seconds,
                     window_bytes=window,
                 )
-            for window in scope.permuted_windows:
+            for window in extent.permuted_windows:
                 orders: dict[str, Sequence[int]] = {
                     "sequential": range(count),
                     "permuted": permuted(count, window, repeat + 1),
@@ -201,12 +201,12 @@ class WritePattern:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
-        region = min(scope.share_bytes(_REGION_SHARE), _REGION_BYTES_MAX)
+        region = min(extent.share_bytes(_REGION_SHARE), _REGION_BYTES_MAX)
         count = region // WRITE_BYTES
         rows = []
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             orders = {"ordered": range(count), "shuffled": permuted(count, count, repeat + 1)}
             for place, (name, order) in enumerate(orders.items()):
                 at = place * region

@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
 from iojoule.measure.characterise.intervals import Z, between, missing
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ class SaturationDepth:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         return [
             bench.run(
@@ -129,12 +129,12 @@ class SaturationDepth:
                     Operation.READ,
                     size,
                     queue_depth=depth,
-                    seconds=scope.run_seconds,
+                    seconds=extent.run_seconds,
                 )
             )
-            for repeat in range(scope.repeats)
-            for size in scope.request_sizes
-            for depth in scope.depths
+            for repeat in range(extent.repeats)
+            for size in extent.request_sizes
+            for depth in extent.depths
         ]
 
     def estimate(self, evidence: Evidence) -> Estimates:

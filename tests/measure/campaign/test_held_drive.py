@@ -19,7 +19,7 @@ from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.runs import Abilities, Cost, expand
 from iojoule.measure.campaign.session import OpenedDrive, run_campaign
 from iojoule.measure.characterise import session as characterising
-from iojoule.measure.characterise.experiment import ScaleName, scope_of
+from iojoule.measure.characterise.experiment import ScaleName, extent_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import CharacteriseFolder
 from iojoule.measure.characterise.session import fills_first, plan_steps
@@ -70,10 +70,10 @@ class Bench:
 
     def characterise(self) -> None:
         facts = DriveFacts(self.drive, None, None)
-        scope = scope_of(ScaleName.QUICK, BYTES)
-        steps = plan_steps(EXPERIMENTS, scope, facts, has_power=False)
+        extent = extent_of(ScaleName.QUICK, BYTES)
+        steps = plan_steps(EXPERIMENTS, extent, facts, has_power=False)
         considered = characterising.PlannedExperiments(
-            facts, None, scope, steps, fills_first(steps)
+            facts, None, extent, steps, fills_first(steps)
         )
         asked = characterising.CharacteriseRequest([], [], str(self.drive.path), "")
         folder = CharacteriseFolder(self.folder / "characterise")
