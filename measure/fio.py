@@ -34,6 +34,7 @@ from iojoule.datasets.programs import find_program, optional_program, program_en
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation, Pattern
 from iojoule.measure.errors import CampaignError, FioError
+from iojoule.measure.host.host_files import PROC, process_fields
 from iojoule.measure.point import Point
 
 LOG_STEP_MS = 100
@@ -379,11 +380,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _descendants(number: int) -> list[int]:
-    """Every process that a process began, directly or not (proc(5), stat: field 4)."""
+    """Every process that a process began, directly or not (field 4)."""
     parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    for folder in PROC.glob("[0-9]*"):
+        if fields := process_fields(int(folder.name)):
             parents.setdefault(int(fields[1]), []).append(int(folder.name))
     processes: list[int] = []
     left = [number]

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS, Stat
+from iojoule.measure.drive.block_device import SECTOR_BYTES, Stat
 from iojoule.measure.errors import HostStateError
+from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.meter.drives import Inventory, MeteredDrive, find_drives
 from iojoule.model.evaluate.bands import Floats
-
-PROC = Path("/proc")
 
 _COUNTS = [
     Stat.READS, Stat.READS_MERGED, Stat.READ_SECTORS, Stat.WRITES, Stat.WRITES_MERGED,

@@ -20,7 +20,6 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import LinkPowerPolicy
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import transitions
-from iojoule.measure.drive.block_device import SYSFS
 from iojoule.measure.drive.nvme import AUTONOMOUS_TRANSITIONS, Controller, NvmeController
 from iojoule.measure.drive.ocp import (
     EXTENDED_SMART,
@@ -35,7 +34,8 @@ from iojoule.measure.drive.transition_table import (
     table_of,
 )
 from iojoule.measure.errors import DriveError, UnsafeDriveError
-from iojoule.measure.host.changes import PROC, NvmeTransitions
+from iojoule.measure.host.changes import NvmeTransitions
+from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.meter.idle import Chain, Outcome, Rest, recommended
 from iojoule.meter.idle_link import LinkOutcome, link_outcomes
 from iojoule.meter.idle_settings import RestSettings, block_device, drive_names, read_settings

@@ -13,9 +13,8 @@ from enum import IntEnum
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
-from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, file_text
+from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, SYSFS, file_text
 
-SYSFS = Path("/sys")
 SECTOR_BYTES = 512
 """Unit of everything under /sys/block, whatever the drive's own block is."""
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS, BlockDevice, Stat
+from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Stat
 from iojoule.measure.errors import DriveError, UnsafeDriveError
+from iojoule.measure.host.host_files import PROC, SYSFS
 
 LEAST = 11
 """Numbers that every kernel shows."""
@@ -35,9 +36,6 @@ def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
     if len(values) < LEAST:
         raise DriveError(f"{path}: the kernel has no statistics of it; is it still there?")
     return values
-
-
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True)

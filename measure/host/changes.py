@@ -30,8 +30,7 @@ from iojoule.measure.drive.power_measurement import POWER_LIMIT, same_limit
 from iojoule.measure.drive.transition_table import Transition, decode, encode
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
-
-PROC = Path("/proc")
+from iojoule.measure.host.host_files import PROC
 
 CHOICES = {
     "access times": ("noatime", "relatime", "strictatime"),

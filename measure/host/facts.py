@@ -13,13 +13,12 @@ from iojoule.measure.host.changes import SysfsValue
 from iojoule.measure.host.host_files import (
     FREQUENCY_MAX,
     GOVERNOR,
+    PROC,
     SLEEP_DISABLE,
+    SYSFS,
     file_text,
     value_in_force,
 )
-
-SYSFS = Path("/sys")
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import Change, Record, to_record
+from iojoule.measure.host.host_files import boot_id, process_start
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -97,8 +98,6 @@ JOURNALS_VARIABLE = "IOJOULE_JOURNALS"
 
 _OF_ROOT = Path("/var/lib/iojoule-root")
 """Never the folder of the service, which runs as another user: root obeys what lies there."""
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def journals_folder() -> Path:
@@ -249,7 +248,7 @@ class HostState:
             drive=self._drive,
             pid=os.getpid(),
             pid_started=process_start(os.getpid()),
-            boot_id=_boot_id(),
+            boot_id=boot_id() or "unknown",
             changes=[to_record(change, before) for change, before in self._before.items()],
         )
         try:
@@ -280,7 +279,7 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
             content = _journal(path)
             if _alive(content):
                 continue
-            if content.boot_id != _boot_id():
+            if content.boot_id != (boot_id() or "unknown"):
                 messages.append(f"{content.drive}: the host was restarted since, which restored it")
             else:
                 messages += _restore(path, content)
@@ -326,26 +325,4 @@ def _journal(path: Path) -> Journal:
 
 
 def _alive(content: Journal) -> bool:
-    started = process_start(content.pid)
-    return started is not None and started == content.pid_started
-
-
-def process_start(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot (proc(5), stat); None = it no longer runs.
-
-    With its number this identifies a process for good: numbers are reused. A zombie counts as
-    ended.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
-def _boot_id() -> str:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return "unknown"
+    return content.pid_started is not None and process_start(content.pid) == content.pid_started

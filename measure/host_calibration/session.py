@@ -16,8 +16,9 @@ from iojoule.datasets.profile import HostProfile
 from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
-from iojoule.measure.host.facts import PROC, HostControls, host_facts
+from iojoule.measure.host.facts import HostControls, host_facts
 from iojoule.measure.host.guard import signal_handler
+from iojoule.measure.host.host_files import PROC
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.host_calibration.host_profile import (
     CalibrationResults,

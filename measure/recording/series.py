@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.host.host_files import boot_id
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Kind, Probe, Rail, Scope
 
 FORMAT = "iojoule-series"
@@ -175,11 +176,10 @@ def _schema(sensor: str, rails: tuple[Rail, ...]) -> pa.Schema:
 
 
 def _clock() -> dict[str, Any]:
-    boot = Path("/proc/sys/kernel/random/boot_id")
     return {
         "monotonic_ns": time.monotonic_ns(),
         "unix_ns": time.time_ns(),
-        "boot_id": boot.read_text(encoding="ascii").strip() if boot.exists() else None,
+        "boot_id": boot_id(),
     }
 
 
