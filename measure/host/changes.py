@@ -60,8 +60,8 @@ class Mount:
     file_system_options: tuple[str, ...]
 
 
-def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
-    """Everything that is mounted from devices of these numbers (`259:0`)."""
+def mounts(numbers: Collection[str] | None = None, *, proc: Path = PROC) -> list[Mount]:
+    """Everything that is mounted; with `numbers`, from devices of these (`259:0`)."""
     try:
         text = (proc / "self" / "mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
@@ -70,7 +70,7 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
     for line in text.split("\n"):  # a name may hold any other blank of Unicode
         before, _, after = line.partition(" - ")
         words, rest = before.split(" "), after.split(" ")
-        if len(words) > 5 and words[2] in numbers:
+        if len(words) > 5 and (numbers is None or words[2] in numbers):
             point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), words[4])
             kind = rest[0]
             source = rest[1] if len(rest) > 1 else words[2]

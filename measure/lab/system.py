@@ -11,6 +11,8 @@ from pathlib import Path
 
 from iojoule.datasets.programs import find_program, program_environment, run_program
 from iojoule.measure.errors import LabError
+from iojoule.measure.host.changes import mounts
+from iojoule.measure.host.host_files import file_text
 from iojoule.measure.lab.paths import LabPaths
 
 BUILT = Path(__file__).parent / "built"
@@ -82,11 +84,7 @@ def attach(image: Path, max_transfer_bytes: int) -> str:
 def detach(paths: LabPaths) -> None:
     """Take away every loop device over the lab's file, of any creator."""
     for backing in _SYS_BLOCK.glob("loop*/loop/backing_file"):
-        try:
-            path = backing.read_text(encoding="utf-8").strip()
-        except OSError:
-            continue
-        if path.removesuffix(" (deleted)") != str(paths.image):
+        if (file_text(backing) or "").removesuffix(" (deleted)") != str(paths.image):
             continue
         drive = f"/dev/{backing.parent.parent.name}"
         with contextlib.suppress(OSError):  # 0: as the driver has it
@@ -119,9 +117,7 @@ def unmount(paths: LabPaths) -> None:
 
 def mounted(folder: Path) -> bool:
     """Whether something is mounted there; asks no server that might not answer."""
-    wanted = str(folder).replace(" ", "\\040")
-    with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
-        return any(line.split()[1] == wanted for line in mounts)
+    return any(mount.point == str(folder) for mount in mounts())
 
 
 def _limit(drive: str) -> Path:
