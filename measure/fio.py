@@ -521,13 +521,7 @@ def _observed(stats: Stats, prefix: str) -> dict[str, float]:
 
 def _littles_ratio(point: Point, total: Stats) -> float | None:
     workload, configuration = point.workload, point.configuration
-    held_back = (
-        workload.demand_bytes_per_second
-        or workload.demand_operations_per_second
-        or workload.think_time_ns
-        or workload.flush_every_writes
-    )
-    if held_back or total.mean_ns is None:
+    if not workload.at_full_speed or total.mean_ns is None:
         return None
     in_flight = configuration.queue_depth * configuration.jobs
     return total.iops * total.mean_ns * 1e-9 / in_flight
