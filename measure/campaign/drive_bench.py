@@ -37,7 +37,7 @@ from iojoule.measure.fio import (
     read_fio_result,
     run_fio,
 )
-from iojoule.measure.host.changes import Change
+from iojoule.measure.host.changes import Change, Setting
 from iojoule.measure.point import Point
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Scope
@@ -316,7 +316,7 @@ class DriveBench:
         self._of_runs |= dict.fromkeys(wanted)
         self._set(wanted.items())
 
-    def _set(self, wanted: Iterable[settings.Setting]) -> None:
+    def _set(self, wanted: Iterable[Setting]) -> None:
         controller, state = self._rig.controller, self._rig.state
         for change, value in wanted:
             state.set(change, value)

@@ -133,6 +133,10 @@ class Change(ABC):
             return None
 
 
+Setting = tuple[Change, str]
+"""What is set, and the value."""
+
+
 @dataclass(frozen=True)
 class FileChange(Change):
     """A change of a file of the host."""

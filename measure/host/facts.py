@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.changes import Setting, SysfsValue
 from iojoule.measure.host.host_files import (
     FREQUENCY_MAX,
     GOVERNOR,
@@ -71,9 +71,6 @@ def _turbo() -> bool | None:
 
 def _flag(text: str | None) -> bool | None:
     return {"0": False, "1": True}.get(text or "")
-
-
-Setting = tuple[SysfsValue, str]
 
 
 @dataclass(frozen=True)
