@@ -64,8 +64,6 @@ OPTIONAL = (RUNS_FILE,)
 LARGEST_BYTES = 8_000_000
 """Of a whole folder; a campaign of a working day takes a tenth of it."""
 
-LICENCE = "Apache-2.0"
-
 
 class Channel(Section):
     """Calibration of one channel of an instrument, as the instrument stores it."""

@@ -231,9 +231,7 @@ def characterise(
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
-        if (
-            planned.bytes_written
-        ):  # again: until it was held, another program could have written to it
+        if planned.bytes_written:  # again: until it was held, another program could write to it
             require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
         rig = Rig(drive, planned.controller, host_facts(), fio, sensors, state, say)
         _Session(planned, folder, rig).run()
