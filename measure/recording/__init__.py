@@ -68,11 +68,6 @@ class Recording:
         }
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """The Parquet files."""
-        return tuple(series.path for series in self._series)
-
-    @property
     def rail_names(self) -> frozenset[str]:
         """Names of the rails of all sensors."""
         return frozenset(rail.name for series in self._series for rail in series.rails)
@@ -96,18 +91,6 @@ class Recording:
     def nominal_hertz(self, sensor: str) -> float:
         """Nominal samples a second of a sensor. Raises SensorError if it was not recorded."""
         return self._named(sensor).about.probe.nominal_hertz
-
-    def markers_ns(self, sensor: str) -> list[int]:
-        """Times (CLOCK_MONOTONIC) of the markers of `Recorder.mark`.
-
-        Raises SensorError if not recorded.
-        """
-        times: list[int] = self._named(sensor).markers_ns().tolist()
-        return times
-
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes whose power was recorded."""
-        return tuple(scope for scope in Scope if self._for_scope(scope, None))
 
     def power(
         self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
