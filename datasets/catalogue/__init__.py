@@ -213,10 +213,6 @@ class Drive(Record):
         """Return the preferred fact of that metric, or None where nothing is known."""
         return next((fact for fact in self.facts if fact.metric == metric), None)
 
-    def facts_of(self, metric: str) -> tuple[Fact, ...]:
-        """Return every fact of that metric, the preferred one first (runs, contradictions)."""
-        return tuple(fact for fact in self.facts if fact.metric == metric)
-
     @property
     def operational_states(self) -> tuple[PowerState, ...]:
         """The states in which the drive serves I/O, by index."""
