@@ -21,11 +21,6 @@ from iojoule.datasets.vocabulary import LinkPowerPolicy
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import transitions
 from iojoule.measure.drive.nvme import AUTONOMOUS_TRANSITIONS, Controller, NvmeController
-from iojoule.measure.drive.ocp import (
-    EXTENDED_SMART,
-    EXTENDED_SMART_BYTES,
-    power_state_changes,
-)
 from iojoule.measure.drive.transition_table import (
     Transition,
     chain_from,
@@ -89,7 +84,7 @@ class DriveQuery:
         for name, nvme in self._controllers.items():
             self._identities[name] = nvme.identify()
             self._commands[name] = 2
-            changes = _changes(nvme)
+            changes = nvme.power_state_changes()
             if changes is not None:
                 self._changes[name] = changes
 
@@ -102,19 +97,12 @@ class DriveQuery:
         changes = None
         if name in self._changes:
             commands += 1
-            now = _changes(nvme)
+            now = nvme.power_state_changes()
             changes = None if now is None else now - self._changes[name]
         if not controller.has_apst:
             return Asked(controller, False, (), changes, commands)
         enabled = bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
         return Asked(controller, enabled, decode(nvme.transitions()), changes, commands + 2)
-
-
-def _changes(nvme: NvmeController) -> int | None:
-    try:
-        return power_state_changes(nvme.log(EXTENDED_SMART, EXTENDED_SMART_BYTES))
-    except DriveError:
-        return None  # the log is optional
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,26 @@ def _power_state(index: int, data: bytes) -> DeclaredState:
     )
 
 
+_OCP_SMART = 0xC0
+"""Log page SMART / Health of the OCP Datacenter NVMe SSD Specification: vendor space on other
+drives, so that only a page with the GUID of that specification is read."""
+
+_OCP_SMART_BYTES = 512
+_OCP_GUID = 0xAFD514C97C6F4F9CA4F2BFEA2810AFC5
+_OCP_CHANGES_FROM_VERSION = 2
+"""Log page version from which bytes 200 to 207 hold the power state change count."""
+
+
+def parse_power_state_changes(data: bytes) -> int | None:
+    """The count of log page C0h; None where the page does not hold it."""
+    if len(data) != _OCP_SMART_BYTES or _int(data, 496, 16) != _OCP_GUID:
+        return None
+    count = _int(data, 200, 8)
+    # all bits set: not implemented
+    known = _int(data, 494, 2) >= _OCP_CHANGES_FROM_VERSION and count != 2**64 - 1
+    return count if known else None
+
+
 def _scaled(data: bytes, value_at: int, scale_at: int) -> float | None:
     scale = WATTS_BY_SCALE.get(data[scale_at] >> 6)
     return _int(data, value_at, 2) * scale if scale else None
@@ -229,6 +249,13 @@ class NvmeController:
         return self._run(
             "get-log", f"--log-id={identifier:#x}", f"--log-len={size}", "--raw-binary"
         )
+
+    def power_state_changes(self) -> int | None:
+        """Power state changes since manufacture; None where the drive has no count of them."""
+        try:
+            return parse_power_state_changes(self.log(_OCP_SMART, _OCP_SMART_BYTES))
+        except DriveError:
+            return None  # the log is optional
 
     def feature(self, identifier: int) -> int:
         """The current value of a feature; raises as `identify`."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.host_power import host_joules
@@ -21,7 +22,6 @@ from iojoule.measure.lab.paths import LabPaths, Process, open_own
 
 KINDS = ("read", "write", "trim", "flush")
 _PERCENTILES = {"latency_p50_ns": 50, "latency_p99_ns": 99, "latency_p999_ns": 99.9}
-SECTOR_BYTES = 512
 
 
 def record(control: DiskControl, begin_ns: int, end_ns: int) -> dict[str, Any]:

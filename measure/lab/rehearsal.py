@@ -26,6 +26,7 @@ from iojoule.datasets.profile import (
     shipped_profiles,
 )
 from iojoule.datasets.vocabulary import Operation, Pattern
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import drives
 from iojoule.model.evaluate.device_power import active_value
@@ -40,7 +41,6 @@ from iojoule.sim.physical_options import PowerOptions, PowerState
 Floats = NDArray[np.float64]
 
 FIRST_LINE = "iojoule-lab-profile 1"
-SECTOR_BYTES = 512
 PATTERNS = (Pattern.RANDOM, Pattern.SEQUENTIAL)
 SURFACES = tuple(product((Operation.READ, Operation.WRITE), PATTERNS))
 """Operation and pattern, in the order of the text."""
