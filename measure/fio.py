@@ -30,7 +30,12 @@ from iojoule.datasets.importers.fio_file import (
     percentile,
     together,
 )
-from iojoule.datasets.programs import find_program, optional_program, program_environment
+from iojoule.datasets.programs import (
+    find_program,
+    optional_program,
+    program_environment,
+    run_program,
+)
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation, Pattern
 from iojoule.measure.errors import CampaignError, FioError
@@ -296,16 +301,11 @@ def find_fio() -> Fio:
         FioError,
     )
     try:
-        output = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-            env=program_environment(),
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
+        hangs = FioError(f"{path}: does not run (--version took 20 s)")
+        done = run_program([path, "--version"], seconds=20, hangs=hangs)
+    except OSError as error:
         raise FioError(f"{path}: does not run ({error})") from None
+    output = done.stdout.decode(errors="replace")
     match = _VERSION.search(output)
     if match is None:
         raise FioError(f"{path}: says {output.strip()!r} when asked for its version; is it fio?")
