@@ -76,7 +76,8 @@ class JsonFolder:
             raise CampaignError(f"{path}: cannot be read ({error})") from None
         field = kind.model_fields.get("schema_version")
         newest = field.default if field is not None else 1
-        if isinstance(data, dict) and not 1 <= data.get("schema_version", 1) <= newest:
+        version = data.get("schema_version", 1) if isinstance(data, dict) else 1
+        if isinstance(version, int) and not 1 <= version <= newest:
             raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
         try:
             return kind.model_validate(data)
