@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import json_of, read_input
+from iojoule.datasets.input_file import json_of, read_input, read_input_text
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Measurement, NonNegative, Positive, Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
@@ -309,8 +309,14 @@ class CampaignFolder(JsonFolder):
         return self.read(CAMPAIGN_FILE, CampaignOptions)
 
     def plan_text(self) -> str:
-        """The plan as it was given."""
-        return (self.path / PLAN_FILE).read_text()
+        """The plan as it was given. Raises CampaignError if it cannot be read."""
+        path = self.path / PLAN_FILE
+        try:
+            return read_input_text(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CampaignError(
+                f"{path}: cannot be read ({error}); put back the plan that the campaign began with"
+            ) from None
 
     def state(self) -> CampaignState:
         """What was done to the drive so far."""

@@ -207,6 +207,15 @@ def test_a_version_that_is_no_number_is_named(folder: CampaignFolder, version: s
         folder.options()
 
 
+def test_a_plan_that_is_gone_or_damaged_is_named(folder: CampaignFolder) -> None:
+    (folder.path / "plan.toml").write_bytes(b"\xff")
+    with pytest.raises(CampaignError, match=r"plan\.toml: cannot be read"):
+        folder.plan_text()
+    (folder.path / "plan.toml").unlink()
+    with pytest.raises(CampaignError, match=r"plan\.toml: cannot be read"):
+        folder.plan_text()
+
+
 def test_a_folder_in_use_is_refused(plan: Plan, folder: CampaignFolder, tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="measure resume"):
         folder.create(PLAN, CampaignOptions(drive="/dev/x", serial="S"))
