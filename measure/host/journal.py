@@ -149,6 +149,11 @@ class HostState:
     ) -> None:
         self.restore()
 
+    @property
+    def changed(self) -> dict[Change, str]:
+        """What was changed, with the value before."""
+        return dict(self._before)
+
     def set(self, change: Change, value: str) -> None:
         """Set a value, and remember the first one; nothing is written where it is in force already.
 
