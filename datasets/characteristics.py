@@ -1,6 +1,6 @@
 """What a drive turned out to be like, stored as `characteristics.json`.
 
-One section per question that was asked of the drive: its estimates, each with an interval or with
+One section for each experiment: its estimates, each with an interval or with
 the reason why there is none, and the evidence they rest on. `iojoule measure characterise` writes
 it, `iojoule fit` reads it.
 """
@@ -15,8 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError, SchemaVersionError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.schema import Count, NonNegative, Section, validation_error
 
@@ -74,7 +73,7 @@ class Row(Section):
 
 
 class Evidence(Section):
-    """What was observed for one question.
+    """What was observed in one experiment.
 
     Attributes:
         rows: In order of time.
@@ -94,23 +93,23 @@ class Evidence(Section):
 
 
 class Status(StrEnum):
-    """What became of a question."""
+    """What became of an experiment."""
 
     ANSWERED = "answered"
     FAILED = "failed"
     SKIPPED = "skipped"
 
 
-class Answer(Section):
-    """The section of one question.
+class ExperimentResult(Section):
+    """The section of one experiment.
 
     Attributes:
         title: What it is called.
-        purpose: What the answer is good for.
-        sources: Where the question comes from.
+        purpose: What the result is good for.
+        sources: Where the experiment comes from.
         status: What became of it.
         reason: Why it failed or was skipped.
-        bytes_written: By fio, for this question.
+        bytes_written: By fio, for this experiment.
         seconds: It took.
         estimates: By name.
         evidence: What they rest on.
@@ -135,11 +134,11 @@ class Characteristics(Section):
 
     Attributes:
         generator: Who wrote it.
-        scale: How thoroughly it was asked.
+        scale: How thoroughly it was measured.
         began_utc: When.
         drive: What the drive says of itself.
         confidence: Of every interval.
-        answers: By name of the question.
+        answers: By name of the experiment.
     """
 
     schema_version: Literal[1] = 1
@@ -148,11 +147,11 @@ class Characteristics(Section):
     began_utc: str
     drive: MeasuredDrive
     confidence: float = CONFIDENCE
-    answers: dict[str, Answer]
+    answers: dict[str, ExperimentResult]
 
-    def estimate(self, question: str, name: str) -> Estimate | None:
+    def estimate(self, experiment: str, name: str) -> Estimate | None:
         """An estimate that has a value; None where there is none."""
-        result = self.answers.get(question)
+        result = self.answers.get(experiment)
         estimate = result.estimates.get(name) if result is not None else None
         return estimate if estimate is not None and estimate.value is not None else None
 

@@ -35,7 +35,7 @@ from pydantic import Field, ValidationError
 from iojoule.datasets.arrow import columns
 from iojoule.datasets.atomic import sync_folder
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input
+from iojoule.datasets.input_file import read_input, toml_of
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.provenance import Provenance, unreadable
 from iojoule.datasets.schema import (
@@ -50,7 +50,6 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.store import Dataset
-from iojoule.datasets.toml_text import toml_of
 
 ABOUT_FILE = "contribution.toml"
 MEASUREMENTS_FILE = "measurements.csv"
@@ -64,8 +63,6 @@ OPTIONAL = (RUNS_FILE,)
 
 LARGEST_BYTES = 8_000_000
 """Of a whole folder; a campaign of a working day takes a tenth of it."""
-
-LICENCE = "Apache-2.0"
 
 
 class Channel(Section):

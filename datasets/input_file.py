@@ -1,10 +1,17 @@
-"""Reads files that users name, up to a size: a device that never ends does not fill the memory."""
+"""Reads files that users name, and the JSON and TOML in them.
+
+Files are read up to a size: a device that never ends does not fill the memory. Every fault of
+syntax or encoding is one kind of error.
+"""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
+import tomllib
 from pathlib import Path
+from typing import Any
 
 INPUT_BYTES_MAX = 512 << 20
 
@@ -33,11 +40,40 @@ def read_input(path: Path, most: int | None = None) -> bytes:
     return b"".join(pieces)
 
 
-def read_input_text(path: Path, encoding: str = "utf-8") -> str:
+def read_input_text(path: Path) -> str:
     """The text of a file, its lines ended as in any text file of Python.
 
     Raises:
         OSError: As `read_input`.
-        UnicodeDecodeError: It is no text of that encoding.
+        UnicodeDecodeError: It is no UTF-8.
     """
-    return io.TextIOWrapper(io.BytesIO(read_input(path)), encoding=encoding).read()
+    return io.TextIOWrapper(io.BytesIO(read_input(path)), encoding="utf-8").read()
+
+
+def json_of(text: str | bytes) -> Any:
+    """What a JSON document says.
+
+    Raises:
+        ValueError: It is none, or is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """What a TOML document says.
+
+    Raises:
+        TOMLDecodeError: It is none, is nested too deeply, or has a number of thousands of digits;
+            for the latter two tomllib raises what no reader of files expects.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deeply; write it flatter") from None
+    except ValueError as error:  # int() refuses more than 4,300 digits, and dates may be none
+        raise tomllib.TOMLDecodeError(f"{error}; write a shorter number") from None

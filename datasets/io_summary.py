@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of
 from iojoule.datasets.schema import (
     Count,
     Fraction,

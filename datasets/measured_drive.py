@@ -18,8 +18,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.schema import Count, NonNegative, PositiveInt, Section, validation_error
 
 FILE_NAME = "drive.json"

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from iojoule import __version__
 from iojoule.datasets.atomic import output_file, refuse_other_kinds
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.schema import SCHEMA_VERSION
 
 

@@ -139,6 +139,16 @@ class Workload(Section):
             return self.read_fraction or 0.0
         return float(self.operation is Operation.READ)
 
+    @property
+    def at_full_speed(self) -> bool:
+        """Whether nothing holds it back: no demand, no pauses, no flushes."""
+        return not (
+            self.think_time_ns
+            or self.flush_every_writes
+            or self.demand_bytes_per_second
+            or self.demand_operations_per_second
+        )
+
 
 class HostSettings(Section):
     """What the host may set; None is left out.
@@ -328,14 +338,8 @@ class Measurement(Section):
 
     @property
     def at_full_speed(self) -> bool:
-        """Whether nothing holds it back: no demand, no pauses, no flushes."""
-        workload = self.workload
-        return not (
-            workload.think_time_ns
-            or workload.flush_every_writes
-            or workload.demand_bytes_per_second
-            or workload.demand_operations_per_second
-        )
+        """As `Workload.at_full_speed`."""
+        return self.workload.at_full_speed
 
     def littles_ratio(self) -> float | None:
         """Throughput x mean latency / concurrency; 1 by Little's law, None where unknown."""

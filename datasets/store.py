@@ -24,8 +24,7 @@ from pydantic import ValidationError
 from iojoule.datasets.arrow import arrow_schema, columns
 from iojoule.datasets.atomic import output_file, write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.provenance import (
     DATASET_FORMAT,
     Provenance,

@@ -20,6 +20,7 @@ from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import batch_standard_error
+from iojoule.measure.sensors.diskstats import MOVED_BYTES
 from iojoule.measure.sensors.protocol import Scope
 
 SMOOTHING = 0.25
@@ -227,7 +228,7 @@ def _active(
     if unit.startswith("MiB"):
         scale = chosen.measurement.configuration.request_bytes / MEBIBYTE
     value = _rate(chosen) * scale / power.mean_watts
-    series = read_recording(folder.path / "runs" / f"{chosen.number:05d}-{chosen.sweep}")
+    series = read_recording(folder.path / "runs" / chosen.name)
     request = chosen.measurement.configuration.request_bytes
     periods = _periods(series, begin, end, request, scale)
     judged = stability(periods) if periods else Stability(None, None, 0)
@@ -280,11 +281,8 @@ def _periods(
     periods = []
     for left, right in pairwise(edges):
         power = series.power(Scope.DEVICE, left, right)
-        moved = 0.0
-        for rail in ("disk-read-bytes", "disk-write-bytes"):
-            counted = series.counter(rail, left, right)
-            moved += counted.per_second if counted is not None else 0.0
-        if power is None or power.mean_watts is None or power.mean_watts <= 0:
+        moved = series.rate(MOVED_BYTES, left, right)
+        if moved is None or power is None or power.mean_watts is None or power.mean_watts <= 0:
             return []
         periods.append(moved / request_bytes * scale / power.mean_watts)
     return periods

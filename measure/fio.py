@@ -30,10 +30,16 @@ from iojoule.datasets.importers.fio_file import (
     percentile,
     together,
 )
-from iojoule.datasets.programs import find_program, optional_program, program_environment
+from iojoule.datasets.programs import (
+    find_program,
+    optional_program,
+    program_environment,
+    run_program,
+)
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation, Pattern
 from iojoule.measure.errors import CampaignError, FioError
+from iojoule.measure.host.host_files import PROC, process_fields
 from iojoule.measure.point import Point
 
 LOG_STEP_MS = 100
@@ -295,16 +301,11 @@ def find_fio() -> Fio:
         FioError,
     )
     try:
-        output = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-            env=program_environment(),
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
+        hangs = FioError(f"{path}: does not run (--version took 20 s)")
+        done = run_program([path, "--version"], seconds=20, hangs=hangs)
+    except OSError as error:
         raise FioError(f"{path}: does not run ({error})") from None
+    output = done.stdout.decode(errors="replace")
     match = _VERSION.search(output)
     if match is None:
         raise FioError(f"{path}: says {output.strip()!r} when asked for its version; is it fio?")
@@ -379,11 +380,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _descendants(number: int) -> list[int]:
-    """Every process that a process began, directly or not (proc(5), stat: field 4)."""
+    """Every process that a process began, directly or not (field 4)."""
     parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    for folder in PROC.glob("[0-9]*"):
+        if fields := process_fields(int(folder.name)):
             parents.setdefault(int(fields[1]), []).append(int(folder.name))
     processes: list[int] = []
     left = [number]
@@ -438,7 +438,7 @@ _LATE_NS = 25 * _NS_PER_MS
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FioResult:
     """A run of fio.
 
     Attributes:
@@ -460,7 +460,7 @@ class Outcome:
     notes: tuple[str, ...]
 
 
-def read_outcome(folder: Path, point: Point) -> Outcome:
+def read_fio_result(folder: Path, point: Point) -> FioResult:
     """Read fio's result. Raises FioError if a job failed or did nothing, or the file is cut off."""
     try:
         file = load(find_files([folder / RESULT_FILE])[0])
@@ -494,7 +494,7 @@ def read_outcome(folder: Path, point: Point) -> Outcome:
     )
     steps = _logged_ns(folder)
     begin, end = _window(folder, file, total.runtime_seconds, steps)
-    return Outcome(
+    return FioResult(
         observations,
         begin,
         end,
@@ -521,13 +521,7 @@ def _observed(stats: Stats, prefix: str) -> dict[str, float]:
 
 def _littles_ratio(point: Point, total: Stats) -> float | None:
     workload, configuration = point.workload, point.configuration
-    held_back = (
-        workload.demand_bytes_per_second
-        or workload.demand_operations_per_second
-        or workload.think_time_ns
-        or workload.flush_every_writes
-    )
-    if held_back or total.mean_ns is None:
+    if not workload.at_full_speed or total.mean_ns is None:
         return None
     in_flight = configuration.queue_depth * configuration.jobs
     return total.iops * total.mean_ns * 1e-9 / in_flight

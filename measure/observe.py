@@ -1,10 +1,9 @@
 """Observes the I/O of a live drive: counters of the block layer every millisecond, or blktrace.
 
-Source: Documentation/block/stat.rst of Linux. One file holds all counters of a drive at one time,
-sectors of 512 B, times in ms; reading it costs some 20 us of a core. A step between two readings is
-idle when nothing was in flight at either end and nothing completed; a gap extends half an interval
-beyond the idle readings. A request that only flushes counts as a write of no bytes
-(block/blk-flush.c, blk_account_io_done in block/blk-mq.c) and is taken off the writes.
+One file holds all counters of a drive at one time; reading it costs some 20 us of a core. A step
+between two readings is idle when nothing was in flight at either end and nothing completed; a gap
+extends half an interval beyond the idle readings. A request that only flushes counts as a write of
+no bytes (block/blk-flush.c, blk_account_io_done in block/blk-mq.c) and is taken off the writes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +25,10 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, IoWindow, LogHistogram
 from iojoule.datasets.programs import find_program, program_environment
-from iojoule.measure.drive.block_device import SECTOR_BYTES
+from iojoule.measure.drive.block_device import SECTOR_BYTES, Stat
 from iojoule.measure.drive.block_io import Disk, find_disk, numbers
 from iojoule.measure.errors import DriveError, HostStateError
-
-COUNTERS = 17
-"""Values of a kernel from 5.5 on; earlier ones have 11 (before discards) or 15 (before flushes)."""
+from iojoule.measure.host.host_files import file_text, value_in_force
 
 INTERVAL_SECONDS = 0.001
 _BLOCK = 4096
@@ -45,7 +41,7 @@ class Samples:
 
     Attributes:
         at_seconds: CLOCK_MONOTONIC.
-        values: Counters in the kernel's order; 0 where the kernel has none.
+        values: Counters by `Stat`; 0 where the kernel has none.
         counts_flushes: Linux 5.5 and later.
         counts_discards: Linux 4.18 and later.
     """
@@ -54,17 +50,6 @@ class Samples:
     values: NDArray[np.int64]
     counts_flushes: bool = True
     counts_discards: bool = True
-
-    READS: ClassVar[int] = 0
-    READS_MERGED: ClassVar[int] = 1
-    READ_SECTORS: ClassVar[int] = 2
-    WRITES: ClassVar[int] = 4
-    WRITES_MERGED: ClassVar[int] = 5
-    WRITE_SECTORS: ClassVar[int] = 6
-    IN_FLIGHT: ClassVar[int] = 8
-    DISCARDS: ClassVar[int] = 11
-    FLUSHES: ClassVar[int] = 15
-    FLUSH_MS: ClassVar[int] = 16
 
     def __len__(self) -> int:
         return len(self.at_seconds)
@@ -136,10 +121,12 @@ def _read(disk: Disk, descriptor: int) -> tuple[float, tuple[int, ...]]:
 
 def _packed(readings: list[tuple[float, tuple[int, ...]]]) -> Samples:
     width = len(readings[0][1])
-    values = np.zeros((len(readings), COUNTERS), dtype=np.int64)
-    values[:, : min(width, COUNTERS)] = [reading[:COUNTERS] for _, reading in readings]
+    values = np.zeros((len(readings), len(Stat)), dtype=np.int64)
+    values[:, : min(width, len(Stat))] = [reading[: len(Stat)] for _, reading in readings]
     at = np.array([seconds for seconds, _ in readings])
-    return Samples(at, values, counts_flushes=width > 16, counts_discards=width > 14)
+    return Samples(
+        at, values, counts_flushes=width > Stat.FLUSHES, counts_discards=width > Stat.DISCARDS
+    )
 
 
 Floats = NDArray[np.float64]
@@ -190,8 +177,8 @@ class Watch:
     def _add_sizes(self, come: Ints) -> None:
         """A step with one request of a direction shows that request's size."""
         for number, sectors, sizes in (
-            (Samples.READS, Samples.READ_SECTORS, self._read_sizes),
-            (Samples.WRITES, Samples.WRITE_SECTORS, self._write_sizes),
+            (Stat.READS, Stat.READ_SECTORS, self._read_sizes),
+            (Stat.WRITES, Stat.WRITE_SECTORS, self._write_sizes),
         ):
             alone = (come[:, number] == 1) & (come[:, sectors] > 0)
             counts = zip(*np.unique(come[alone, sectors], return_counts=True), strict=True)
@@ -199,15 +186,15 @@ class Watch:
 
     def _add_bare_flushes(self, come: Ints) -> None:
         """Steps that flushed and wrote no data tell how many writes a flush is counted as."""
-        flushed = (come[:, Samples.FLUSHES] > 0) & (come[:, Samples.WRITE_SECTORS] == 0)
+        flushed = (come[:, Stat.FLUSHES] > 0) & (come[:, Stat.WRITE_SECTORS] == 0)
         flushes, bare = self._bare
         self._bare = (
-            flushes + int(come[flushed, Samples.FLUSHES].sum()),
-            bare + int(come[flushed, Samples.WRITES].sum()),
+            flushes + int(come[flushed, Stat.FLUSHES].sum()),
+            bare + int(come[flushed, Stat.WRITES].sum()),
         )
 
     def _add_times(self, samples: Samples, steps: Floats, come: Ints) -> None:
-        level = samples.values[:, Samples.IN_FLIGHT]
+        level = samples.values[:, Stat.IN_FLIGHT]
         changed = (come[:, list(_COMPLETIONS)] != 0).any(axis=1)
         idle = (level[:-1] <= 0) & (level[1:] <= 0) & ~changed
         idle &= ~_flushing(samples, come)
@@ -242,17 +229,17 @@ class Watch:
             return IoWindow(began_unix_seconds=self.began_unix_seconds)
         come = self._last[1] - self._first[1]
         counts_flushes, counts_discards = self._counts
-        flushes = int(come[Samples.FLUSHES]) if counts_flushes else None
+        flushes = int(come[Stat.FLUSHES]) if counts_flushes else None
         return IoWindow(
             began_unix_seconds=self.began_unix_seconds,
             seconds=self._last[0] - self._first[0],
-            reads=int(come[Samples.READS]),
-            writes=int(come[Samples.WRITES]) - self.bare_flushes(flushes or 0),
-            read_bytes=int(come[Samples.READ_SECTORS]) * SECTOR_BYTES,
-            write_bytes=int(come[Samples.WRITE_SECTORS]) * SECTOR_BYTES,
+            reads=int(come[Stat.READS]),
+            writes=int(come[Stat.WRITES]) - self.bare_flushes(flushes or 0),
+            read_bytes=int(come[Stat.READ_SECTORS]) * SECTOR_BYTES,
+            write_bytes=int(come[Stat.WRITE_SECTORS]) * SECTOR_BYTES,
             flushes=flushes,
-            discards=int(come[Samples.DISCARDS]) if counts_discards else None,
-            merged=int(come[Samples.READS_MERGED] + come[Samples.WRITES_MERGED]),
+            discards=int(come[Stat.DISCARDS]) if counts_discards else None,
+            merged=int(come[Stat.READS_MERGED] + come[Stat.WRITES_MERGED]),
             busy_seconds=self._busy_seconds,
             in_flight=dict(sorted(self._levels.items())),
             gap_floor_seconds=self.gap_floor_seconds,
@@ -271,19 +258,19 @@ class Watch:
         come = self._last[1] - self._first[1]
         flushed, bare = self._bare
         each = bare / flushed if flushed else 1.0
-        data = 1 if come[Samples.WRITE_SECTORS] > 0 else 0
-        return int(min(round(each * flushes), max(int(come[Samples.WRITES]) - data, 0)))
+        data = 1 if come[Stat.WRITE_SECTORS] > 0 else 0
+        return int(min(round(each * flushes), max(int(come[Stat.WRITES]) - data, 0)))
 
 
-_COMPLETIONS = (Samples.READS, Samples.WRITES, Samples.DISCARDS, Samples.FLUSHES)
+_COMPLETIONS = (Stat.READS, Stat.WRITES, Stat.DISCARDS, Stat.FLUSHES)
 
 
 def _flushing(samples: Samples, come: Ints) -> NDArray[np.bool_]:
     """Steps in which a flush was under way; not every kernel has it among those in flight."""
     busy = np.zeros(len(come), dtype=bool)
     ends = samples.at_seconds[1:]
-    for step in np.flatnonzero(come[:, Samples.FLUSHES]):
-        seconds = come[step, Samples.FLUSH_MS] * 1e-3 / come[step, Samples.FLUSHES]
+    for step in np.flatnonzero(come[:, Stat.FLUSHES]):
+        seconds = come[step, Stat.FLUSH_MS] * 1e-3 / come[step, Stat.FLUSHES]
         busy[np.searchsorted(ends, ends[step] - seconds) : step + 1] = True
     return busy
 
@@ -297,7 +284,7 @@ def _stretches(samples: Samples, idle: NDArray[np.bool_]) -> Floats:
     edges = np.diff(np.concatenate([[False], idle, [False]]).astype(int))
     first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     at = samples.at_seconds
-    sectors = samples.values[:, [Samples.READ_SECTORS, Samples.WRITE_SECTORS]].sum(axis=1)
+    sectors = samples.values[:, [Stat.READ_SECTORS, Stat.WRITE_SECTORS]].sum(axis=1)
     return np.column_stack(
         [
             at[np.maximum(first - 1, 0)],
@@ -324,7 +311,7 @@ NOT_TOLD = (
 
 
 @dataclass(frozen=True)
-class Request:
+class ObserveRequest:
     """What to observe; `gap_seconds` parts two bursts and is several intervals at least."""
 
     drive: Path
@@ -347,7 +334,7 @@ class Request:
             )
 
 
-def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
+def observe(request: ObserveRequest, *, keep: Callable[[IoSummary], None]) -> None:
     """Observe a drive; it is neither opened nor touched.
 
     `keep` receives the summary so far after every window, also when the user interrupts.
@@ -385,11 +372,8 @@ def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
 
 def _scheduler(disk: Disk) -> str | None:
     """What stands in brackets in queue/scheduler; None where the drive has none to choose."""
-    try:
-        text = (disk.folder / "queue" / "scheduler").read_text()
-    except OSError:
-        return None
-    return text.partition("[")[2].partition("]")[0] or None
+    text = file_text(disk.folder / "queue" / "scheduler") or ""
+    return value_in_force(text) if "[" in text else None
 
 
 _REMEDY = (

@@ -7,7 +7,7 @@ The rule, by part of a drive's energy:
   counted before merging and the drive's after.
 * Awake: what keeps the drive above its rest is shared by all who do. Requests that come at random
   leave it at rest with probability exp(-load), so this is a game of value 1 - exp(-load), of which
-  a group pays its Shapley value (`meter/shapley.py`).
+  a group pays its Shapley value (`saturating_fractions`).
 * Flush: by flushes, where those of a group are known.
 * Background (folding, garbage collection): by the bytes each group wrote, with a memory that
   decays, so that earlier writers pay and a reader that is active now does not.
@@ -41,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.meter.shapley import saturating_fractions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -111,6 +110,7 @@ _ROUNDING = 1e-12
 LOAD_MOST = 50.0
 """Beyond it a drive never rests."""
 _COMMANDS = (Count.READS, Count.READ_BYTES, Count.WRITES, Count.WRITE_BYTES)
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 _DIRECTIONS = (
     (Part.READ, Count.READS, Count.READ_BYTES, 0),
     (Part.WRITE, Count.WRITES, Count.WRITE_BYTES, 1),
@@ -321,6 +321,37 @@ def _awake(intervals: DriveIntervals, drive: Ints, executed: Floats) -> tuple[Fl
     others[others <= _ROUNDING * whole] = 0.0
     fractions, _ = saturating_fractions(drive, loads, others)
     return fractions, np.where(whole > 0, 1.0, 0.0)
+
+
+def saturating_fractions(
+    drive: NDArray[np.intp], loads: Floats, others: Floats
+) -> tuple[Floats, Floats]:
+    """Shapley values as fractions of each drive's joules, where these are 1 - exp(-load).
+
+    The multilinear extension (Owen 1972) is a product for this value: a coalition that holds each
+    other group with probability t is worth 1 - prod(1 - t + t exp(-x_j)), so a value is one
+    integral over t, here by Gauss-Legendre quadrature.
+
+    Args:
+        drive: Shape (R,), index of the drive.
+        loads: Shape (R,), in scales of the drive.
+        others: Shape (D,), load of one more group on each drive.
+
+    Returns:
+        Fractions of shape (R,) and, for the others, (D,); 0 on a drive without load.
+    """
+    drives = len(others)
+    index = np.concatenate([drive, np.arange(drives)])
+    falls = -np.expm1(-np.concatenate([loads, others]))
+    values = np.zeros(len(index))
+    for node, weight in zip((_NODES + 1) / 2, _NODE_WEIGHTS / 2, strict=True):
+        logarithms = np.log1p(-node * falls)
+        of_drive = np.bincount(index, logarithms, drives)
+        values += weight * np.exp(of_drive[index] - logarithms)
+    values *= falls
+    whole = np.bincount(index, values, drives)[index]
+    fractions = np.divide(values, whole, where=whole > 0, out=np.zeros_like(values))
+    return fractions[: len(drive)], fractions[len(drive) :]
 
 
 class Attributor:

@@ -159,23 +159,6 @@ def _words(file: Path) -> list[str]:
     return []
 
 
-def physical_drives(system: Path = Path("/sys")) -> dict[str, str]:
-    """Names of physical drives by "major:minor"; stacked devices, loop and zram are left out.
-
-    I/O of a stacked device is counted on its drives, too.
-    """
-    drives = {}
-    for folder in sorted((system / "block").glob("*")):
-        name = folder.name
-        if name.startswith(("dm-", "md", "loop", "zram", "ram")):
-            continue
-        if (folder / "slaves").is_dir() and any((folder / "slaves").iterdir()):
-            continue
-        for number in _words(folder / "dev"):
-            drives[number] = name
-    return drives
-
-
 def raise_descriptor_limit(groups: int) -> int:
     """Allow this process descriptors for so many groups, as far as its hard limit goes.
 

@@ -142,7 +142,6 @@ class Correction:
         self._scatter = 0.0
         self._seen = 0
         self._sums = [0.0, 0.0]
-        self.drifts = 0
 
     @property
     def has_learnt(self) -> bool:
@@ -270,7 +269,6 @@ class Correction:
         if max(self._sums) < DRIFT_LIMIT:
             return False
         self._sums, self._seen = [0.0, 0.0], 0
-        self.drifts += 1
         return True
 
 

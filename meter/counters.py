@@ -1,9 +1,8 @@
 """What each drive was asked to do between two looks at the kernel's block counters.
 
-Source of the fields: Documentation/admin-guide/iostats.rst of Linux. They count what the drive
-completed, after merging and splitting: what a profile's law of power takes. Sectors there have
-512 B, whatever the drive's are. An empty flush counts as a write of 0 bytes and as a flush.
-Commands that pass the block layer by (NVMe passthrough, SPDK) are in none of them.
+They count what the drive completed, after merging and splitting: what a profile's law of power
+takes. An empty flush counts as a write of 0 bytes and as a flush. Commands that pass the block
+layer by (NVMe passthrough, SPDK) are in none of them.
 
 Nothing is counted twice and nothing is made up: where a counter fell or a drive came or went in
 between, that interval is left out, and its seconds are told as unmetered.
@@ -21,24 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS
+from iojoule.measure.drive.block_device import SECTOR_BYTES, Stat
 from iojoule.measure.errors import HostStateError
+from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.meter.drives import Inventory, MeteredDrive, find_drives
 from iojoule.model.evaluate.bands import Floats
 
-PROC = Path("/proc")
-
-_READS, _READS_MERGED, _READ_SECTORS, _READ_MS = 0, 1, 2, 3
-_WRITES, _WRITES_MERGED, _WRITE_SECTORS, _WRITE_MS = 4, 5, 6, 7
-_BUSY_MS = 9
-_DISCARDS, _DISCARD_SECTORS, _FLUSHES = 11, 13, 15
 _COUNTS = [
-    _READS, _READS_MERGED, _READ_SECTORS, _WRITES, _WRITES_MERGED, _WRITE_SECTORS,
-    _DISCARDS, _DISCARD_SECTORS, _FLUSHES,
+    Stat.READS, Stat.READS_MERGED, Stat.READ_SECTORS, Stat.WRITES, Stat.WRITES_MERGED,
+    Stat.WRITE_SECTORS, Stat.DISCARDS, Stat.DISCARD_SECTORS, Stat.FLUSHES,
 ]  # fmt: skip
-_FIELDS = 17
-"""Places in a line behind its name, and how many there are since Linux 5.5; older ones have 11
-or 15."""
+"""Counters that never fall while a drive is there."""
 
 _MILLISECONDS_WRAP = 1 << 32
 """Times are kept in 32 bits."""
@@ -57,7 +49,7 @@ class Snapshot:
 
     Attributes:
         inventory: The drives, in the order of the rows.
-        values: Shape (drives, 17), as the kernel gives them; fields it does not have are 0.
+        values: Shape (drives, counters), by `Stat`; 0 where the kernel has none.
         monotonic_seconds: When; does not run while the machine is suspended.
         boot_seconds: When; does.
     """
@@ -203,10 +195,10 @@ class BlockCounters:
         )
 
     def _count(self, lines: Sequence[Sequence[bytes]]) -> NDArray[np.int64]:
-        counted = np.zeros((len(self._inventory.drives), _FIELDS), dtype=np.int64)
-        wide = [0] * _FIELDS  # older kernels have fewer fields
-        numbers = [[*map(int, lines[place][3:]), *wide][:_FIELDS] for place in self._places]
-        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, _FIELDS))
+        counted = np.zeros((len(self._inventory.drives), len(Stat)), dtype=np.int64)
+        wide = [0] * len(Stat)  # older kernels have fewer fields
+        numbers = [[*map(int, lines[place][3:]), *wide][: len(Stat)] for place in self._places]
+        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, len(Stat)))
         return counted
 
     def _look(self, lines: Sequence[Sequence[bytes]]) -> None:
@@ -247,7 +239,7 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
     then = before.values[[pair[0] for pair in pairs]]
     after = now.values[[pair[1] for pair in pairs]]
     delta = after - then
-    for times in (_READ_MS, _WRITE_MS, _BUSY_MS):
+    for times in (Stat.READ_MS, Stat.WRITE_MS, Stat.BUSY_MS):
         delta[:, times] %= _MILLISECONDS_WRAP
     fell = (delta[:, _COUNTS] < 0).any(axis=1)
     for row in np.flatnonzero(fell):
@@ -256,22 +248,22 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
     good = delta[~fell].astype(float)
     monotonic = now.monotonic_seconds - before.monotonic_seconds
     suspended = (now.boot_seconds - before.boot_seconds) - monotonic
-    flushes = good[:, _FLUSHES]
+    flushes = good[:, Stat.FLUSHES]
     return Intervals(
         drives=drives,
         seconds=monotonic,
         suspended_seconds=suspended if suspended >= SUSPENDED_SECONDS else 0.0,
-        read_commands=good[:, _READS],
-        read_bytes=good[:, _READ_SECTORS] * SECTOR_BYTES,
-        write_commands=np.maximum(good[:, _WRITES] - flushes, 0.0),
-        write_bytes=good[:, _WRITE_SECTORS] * SECTOR_BYTES,
-        reads_merged=good[:, _READS_MERGED],
-        writes_merged=good[:, _WRITES_MERGED],
-        discards=good[:, _DISCARDS],
+        read_commands=good[:, Stat.READS],
+        read_bytes=good[:, Stat.READ_SECTORS] * SECTOR_BYTES,
+        write_commands=np.maximum(good[:, Stat.WRITES] - flushes, 0.0),
+        write_bytes=good[:, Stat.WRITE_SECTORS] * SECTOR_BYTES,
+        reads_merged=good[:, Stat.READS_MERGED],
+        writes_merged=good[:, Stat.WRITES_MERGED],
+        discards=good[:, Stat.DISCARDS],
         flushes=flushes,
-        in_flight_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
-        write_in_flight_seconds=good[:, _WRITE_MS] / 1e3,
-        in_use_seconds=good[:, _BUSY_MS] / 1e3,
+        in_flight_seconds=(good[:, Stat.READ_MS] + good[:, Stat.WRITE_MS]) / 1e3,
+        write_in_flight_seconds=good[:, Stat.WRITE_MS] / 1e3,
+        in_use_seconds=good[:, Stat.BUSY_MS] / 1e3,
         problems=problems,
     )
 

@@ -137,7 +137,7 @@ class CpuMeter:
         return joules
 
     def _look(self) -> tuple[float, CoreSeconds]:
-        totals = zip(self._rapl.ask(), self._packages, strict=True)
+        totals = zip(self._rapl.poll(), self._packages, strict=True)
         return sum(joules for joules, counts in totals if counts), core_seconds(self._stat)
 
     def _is_plain(self, seconds: float, drawn: float, busy: float, kernel: float) -> bool:

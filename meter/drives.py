@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS, BlockDevice, Link
+from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Link
+from iojoule.measure.host.host_files import SYSFS
 
 STACKED = "stacked"
 VIRTUAL = "virtual"

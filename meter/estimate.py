@@ -64,8 +64,6 @@ LEAST_LIKELY = 1e-3
 SEEN = (Evidence.MEASURED, Evidence.PUBLISHED)
 UNKNOWN_SECONDS = 1e-4
 """Of a command where neither profile nor counters tell; an assumption."""
-BUSY_MOST = 1.0 - 1e-9
-"""A drive that is always busy is taken for one that hardly ever rests."""
 HARDER_MOST = 4.0
 """How much more work a command may be than in the profile's runs; an assumption."""
 BESIDE_READS = 0.25

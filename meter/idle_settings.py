@@ -13,6 +13,7 @@ from pathlib import Path
 
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.transition_table import LinuxRule
+from iojoule.measure.host.host_files import file_text, value_in_force
 
 _NO_DRIVES = re.compile(r"(loop|ram|zram|dm-|md|sr|fd|nbd|rbd|drbd|zd|bcache|mmcblk\d+boot)\d*")
 
@@ -109,7 +110,7 @@ def drive_names(sysfs: Path) -> list[str]:
     names = []
     for folder in sorted((sysfs / "class" / "block").glob("*")):
         stacked = any((folder / "slaves").glob("*"))
-        hidden = _text(folder / "hidden") == "1"  # one path of a drive with several
+        hidden = file_text(folder / "hidden") == "1"  # one path of a drive with several
         if (folder / "partition").exists() or stacked or hidden:
             continue
         if not _NO_DRIVES.fullmatch(folder.name):
@@ -122,7 +123,7 @@ def block_device(name: str, sysfs: Path) -> BlockDevice:
     folder = sysfs / "class" / "block" / name
     sectors = _number(folder / "size") or 0
     block = _number(folder / "queue" / "logical_block_size") or 512
-    number = _text(folder / "dev") or ""
+    number = file_text(folder / "dev") or ""
     return BlockDevice(Path("/dev") / name, name, number, 512 * sectors, block, sysfs)
 
 
@@ -149,7 +150,7 @@ def read_settings(name: str, *, sysfs: Path) -> RestSettings:
         default_latency_us=_number(parameters / "default_ps_max_latency_us"),
         force_apst=_flag(parameters / "force_apst"),
         link=_link(device, sysfs),
-        link_policy=_text(policy) if policy is not None else None,
+        link_policy=file_text(policy) if policy is not None else None,
         runtime=tuple(_runtime(device, sysfs)),
         manages_runtime_stop=_flag_of(drive, "manage_runtime_start_stop"),
     )
@@ -161,7 +162,7 @@ ANY_LATENCY_US = 2**31 - 1
 
 def _tolerance(controller: Path) -> int | None:
     file = controller / "power" / "pm_qos_latency_tolerance_us"
-    return ANY_LATENCY_US if _text(file) in ("any", "auto") else _number(file)
+    return ANY_LATENCY_US if file_text(file) in ("any", "auto") else _number(file)
 
 
 def _controller(drive: BlockDevice) -> Path | None:
@@ -184,11 +185,10 @@ def _rule(parameters: Path) -> LinuxRule:
 
 
 def _link(device: Path, sysfs: Path) -> LinkSleep:
-    policy = _text(sysfs / "module" / "pcie_aspm" / "parameters" / "policy") or ""
-    chosen = re.search(r"\[([^\]]+)\]", policy)
+    policy = file_text(sysfs / "module" / "pcie_aspm" / "parameters" / "policy")
     files = sorted((device / "link").glob("*"))
     states = {file.name: value for file in files if (value := _flag(file)) is not None}
-    return LinkSleep(chosen[1] if chosen else None, states)
+    return LinkSleep(value_in_force(policy) if policy else None, states)
 
 
 def _runtime(device: Path, sysfs: Path) -> Iterator[RuntimePower]:
@@ -201,12 +201,12 @@ def _runtime(device: Path, sysfs: Path) -> Iterator[RuntimePower]:
             delay = _number(power / "autosuspend_delay_ms")
             yield RuntimePower(
                 device=folder.name,
-                control=_text(power / "control"),
-                status=_text(power / "runtime_status"),
+                control=file_text(power / "control"),
+                status=file_text(power / "runtime_status"),
                 active_seconds=_seconds(power / "runtime_active_time"),
                 suspended_seconds=_seconds(power / "runtime_suspended_time"),
                 autosuspend_delay_seconds=None if delay is None else delay / 1e3,
-                power_state=_text(folder / "power_state"),
+                power_state=file_text(folder / "power_state"),
                 d3cold_allowed=_flag(folder / "d3cold_allowed"),
             )
         if (folder / "vendor").exists() and (folder / "class").exists():
@@ -220,18 +220,11 @@ def _flag_of(drive: BlockDevice, name: str) -> bool | None:
 
 
 def _text_below(folder: Path | None, name: str) -> str | None:
-    return _text(folder / name) if folder is not None else None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
+    return file_text(folder / name) if folder is not None else None
 
 
 def _number(path: Path) -> int | None:
-    text = _text(path) or ""
+    text = file_text(path) or ""
     return int(text) if re.fullmatch(r"-?\d+", text) else None
 
 
@@ -241,4 +234,4 @@ def _seconds(path: Path) -> float | None:
 
 
 def _flag(path: Path) -> bool | None:
-    return {"1": True, "Y": True, "0": False, "N": False}.get(_text(path) or "")
+    return {"1": True, "Y": True, "0": False, "N": False}.get(file_text(path) or "")

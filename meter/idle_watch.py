@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from iojoule.measure.drive.block_device import Stat
 from iojoule.measure.errors import HostStateError
 from iojoule.meter.idle import Gaps
 
@@ -150,7 +151,6 @@ def watch(
     *,
     proc: Path = Path("/proc"),
     nodes: Mapping[str, Sequence[Path]] | None = None,
-    interval_seconds: float = INTERVAL_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Watched]:
@@ -161,7 +161,6 @@ def watch(
         seconds: How long.
         proc: Root of the process file system.
         nodes: Name -> nodes of the drive and files of its temperature, to see who has them open.
-        interval_seconds: Between two reads of the counters.
         clock, sleep: Time.
 
     Raises:
@@ -175,7 +174,7 @@ def watch(
     }
     cost = 0.0
     while now - begin < seconds:
-        sleep(min(max(interval_seconds, cost / READ_SHARE), max(begin + seconds - now, 0.0)))
+        sleep(min(max(INTERVAL_SECONDS, cost / READ_SHARE), max(begin + seconds - now, 0.0)))
         before, now = now, clock()
         ended = []
         counted = _counters(proc, names)
@@ -246,8 +245,10 @@ def _counters(proc: Path, names: Sequence[str]) -> dict[str, tuple[int, int, int
         words = line.split()
         if len(words) > 11 and words[2] in names:
             fields = [int(word) for word in words[3:]]
-            others = fields[4] + sum(fields[at] for at in (11, 15) if at < len(fields))
-            counters[words[2]] = (fields[0], others, fields[8])
+            others = fields[Stat.WRITES] + sum(
+                fields[at] for at in (Stat.DISCARDS, Stat.FLUSHES) if at < len(fields)
+            )
+            counters[words[2]] = (fields[Stat.READS], others, fields[Stat.IN_FLIGHT])
     if missing := sorted(set(names) - set(counters)):
         raise HostStateError(f"{proc}/diskstats: has no {', '.join(missing)}; has it vanished?")
     return counters

@@ -11,14 +11,12 @@ within gaps 13 % of that (000 5.1.3).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from iojoule.datasets.catalogue import Drive
-from iojoule.datasets.catalogue import PowerState as CatalogueState
+from iojoule.datasets.catalogue import Drive, PowerState
+from iojoule.datasets.measured_drive import DeclaredState
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.measure.drive.nvme import PowerState
 from iojoule.measure.drive.transition_table import SleepLatency
 from iojoule.meter.idle import Rest, Sleep
 from iojoule.model.evaluate.bands import Interval
@@ -37,37 +35,12 @@ DEEPEST_FACTS = ("sleep_power", "idle_power_apst")
 """Facts of the catalogue about the deepest sleep state, the more exact first."""
 
 
-@dataclass(frozen=True)
-class DeclaredState:
-    """A power state as the drive or the catalogue declares it; None: not reported."""
-
-    index: int
-    operational: bool
-    max_power_watts: float
-    entry_us: int | None
-    exit_us: int | None
-    idle_watts: float | None
-
-
-def declared_states(
-    states: Iterable[PowerState | CatalogueState],
-) -> tuple[DeclaredState, ...]:
-    """The states of Identify Controller, or those that the catalogue states."""
-    return tuple(
-        DeclaredState(
-            state.index,
-            state.operational,
-            state.max_power_watts,
-            state.entry_latency_us,
-            state.exit_latency_us,
-            state.idle_power_watts,
-        )
-        for state in states
-    )
+State = DeclaredState | PowerState
+"""A power state as the drive or the catalogue declares it; None: not reported."""
 
 
 def rest_of(
-    declared: Sequence[DeclaredState],
+    declared: Sequence[State],
     profile: DeviceProfile | None,
     drive: Drive | None,
     link_sleeps: bool | None,
@@ -90,12 +63,12 @@ def rest_of(
     sources, weakest = [source], [evidence]
     deepest = max((state.index for state in declared if not state.operational), default=None)
     for state in declared:
-        if state.operational or state.entry_us is None or state.exit_us is None:
+        if state.operational or state.entry_latency_us is None or state.exit_latency_us is None:
             continue
         saved, basis, where = _saved(
             state, watts, profile, drive if state.index == deepest else None, link_sleeps
         )
-        latency = SleepLatency(state.index, state.entry_us, state.exit_us)
+        latency = SleepLatency(state.index, state.entry_latency_us, state.exit_latency_us)
         sleeps.append(Sleep(latency, saved))
         weakest.append(basis)
         sources.append(where)
@@ -113,11 +86,16 @@ def rest_of(
 
 
 def _idle(
-    declared: Sequence[DeclaredState], profile: DeviceProfile | None
+    declared: Sequence[State], profile: DeviceProfile | None
 ) -> tuple[Interval, Evidence, str] | None:
     power = profile.device_power if profile is not None else None
     own = next(
-        (state.idle_watts for state in declared if state.operational and state.idle_watts), None
+        (
+            state.idle_power_watts
+            for state in declared
+            if state.operational and state.idle_power_watts
+        ),
+        None,
     )
     if power is not None and power.idle_watts and not (power.is_expected and own):
         fitted = power.idle_watts[0]
@@ -130,7 +108,7 @@ def _idle(
 
 
 def _saved(
-    state: DeclaredState,
+    state: State,
     idle: Interval,
     profile: DeviceProfile | None,
     drive: Drive | None,
@@ -151,15 +129,15 @@ def _saved(
         return Interval(value, max(value - half, 0.0), max(high, value)), deep.evidence, deep.source
     asleep, evidence, source = _declared_watts(state, drive)
     share = AWAKE_LINK_SHARE if link_sleeps is False else 1.0
-    sure = link_sleeps or (link_sleeps is None and state.idle_watts is not None)
+    sure = link_sleeps or (link_sleeps is None and state.idle_power_watts is not None)
     least = AWAKE_LINK_SHARE if sure else LEAST_SHARE
     depth, low, high = (max(watts - asleep, 0.0) for watts in (idle.value, idle.low, idle.high))
     return Interval(share * depth, least * low, high), evidence, source
 
 
-def _declared_watts(state: DeclaredState, drive: Drive | None) -> tuple[float, Evidence, str]:
-    if state.idle_watts is not None:
-        return state.idle_watts, Evidence.DATASHEET, "idle power declared by the drive"
+def _declared_watts(state: State, drive: Drive | None) -> tuple[float, Evidence, str]:
+    if state.idle_power_watts is not None:
+        return state.idle_power_watts, Evidence.DATASHEET, "idle power declared by the drive"
     facts = {fact.metric: fact for fact in drive.facts} if drive is not None else {}
     for metric in DEEPEST_FACTS:
         if metric in facts and not isinstance(facts[metric].value, str):

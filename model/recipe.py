@@ -36,10 +36,9 @@ import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError, UnknownDeviceError
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.profile import Parameter, ValidFor
 from iojoule.datasets.schema import RequestBytes, Section, validation_error
-from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import (
     Completion,
     Engine,

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.schema import (
     YEAR_SECONDS,
     Configuration,
@@ -40,7 +40,6 @@ from iojoule.datasets.schema import (
     number,
     validation_error,
 )
-from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import Completion, Engine, LinkPowerPolicy, Operation, Scheduler
 from iojoule.recommender.factors import Factors, Objective
 from iojoule.recommender.sla import Sla, parse_sla

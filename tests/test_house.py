@@ -94,7 +94,7 @@ def test_a_bare_name_cannot_be_imported(folder: str, tmp_path: Path) -> None:
 FINDS_ITSELF = {
     "shutil.which": {"iojoule.datasets.programs", "iojoule.measure.command.session"},
     "os.execvpe": {"iojoule.api.cli.lab"},
-    "sys.executable": {"iojoule.datasets.programs", "iojoule.measure.host_calibration.runs"},
+    "sys.executable": {"iojoule.datasets.programs", "iojoule.measure.host_calibration.loads"},
 }
 """Beside the one place that finds programs: the user's own commands, and a Python run with -I."""
 

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.api.reports.report_file import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
-from iojoule.datasets.input_file import read_input_text
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input_text
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.request import Scope
 from iojoule.recommender.response import ANSWER_VERSION, DurabilityAnswer, Estimate

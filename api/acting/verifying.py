@@ -215,7 +215,7 @@ class Work:
         return moved * self.useful_share(measured.configuration)
 
 
-def way(trial: Trial, work: Work) -> Conduct:
+def conduct_pairs(trial: Trial, work: Work) -> Conduct:
     """How the campaign is conducted: pair by pair, until it is clear or all pairs are made."""
     return partial(_conduct, trial=trial, work=work)
 

@@ -50,7 +50,6 @@ EXTRAS = {
 PROGRAMS = {
     "nvme": ("nvme-cli", "power states of NVMe drives (measure, apply, idle)"),
     "blktrace": ("blktrace", "workload observe --blktrace"),
-    "bpftrace": ("bpftrace", "who causes requests, by event (meter --block-events)"),
     "smartctl": ("smartmontools", "facts of SATA drives"),
 }
 """Program -> Debian's package, and what needs it."""

@@ -19,10 +19,9 @@ from typing import Annotated, Any, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iojoule.datasets.errors import InputError, close_names
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import SECTIONS, AskedConditions, Section, validation_error
-from iojoule.datasets.toml_text import toml_of
 
 ASKED = ("workload", "configuration", "state", "conditions")
 """Kinds of fields that may stand in a question; conditions widen, or refuse."""

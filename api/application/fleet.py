@@ -12,9 +12,9 @@ from iojoule import __version__
 from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.api.reports.fleet import summary
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
-from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.plan import FrontierPoint, Plan, Stage
 from iojoule.recommender.fleet.replacement import Server

@@ -20,13 +20,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import LinkPowerPolicy
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import transitions
-from iojoule.measure.drive.block_device import SYSFS
 from iojoule.measure.drive.nvme import AUTONOMOUS_TRANSITIONS, Controller, NvmeController
-from iojoule.measure.drive.ocp import (
-    EXTENDED_SMART,
-    EXTENDED_SMART_BYTES,
-    power_state_changes,
-)
 from iojoule.measure.drive.transition_table import (
     Transition,
     chain_from,
@@ -35,16 +29,13 @@ from iojoule.measure.drive.transition_table import (
     table_of,
 )
 from iojoule.measure.errors import DriveError, UnsafeDriveError
-from iojoule.measure.host.changes import PROC, NvmeTransitions
+from iojoule.measure.host.changes import NvmeTransitions
+from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.meter.idle import Chain, Outcome, Rest, recommended
 from iojoule.meter.idle_link import LinkOutcome, link_outcomes
 from iojoule.meter.idle_settings import RestSettings, block_device, drive_names, read_settings
 from iojoule.meter.idle_watch import Watched, watch
-from iojoule.meter.idle_watts import (
-    DeclaredState,
-    declared_states,
-    rest_of,
-)
+from iojoule.meter.idle_watts import State, rest_of
 from iojoule.model.evaluate.bands import Interval
 
 
@@ -93,7 +84,7 @@ class DriveQuery:
         for name, nvme in self._controllers.items():
             self._identities[name] = nvme.identify()
             self._commands[name] = 2
-            changes = _changes(nvme)
+            changes = nvme.power_state_changes()
             if changes is not None:
                 self._changes[name] = changes
 
@@ -106,19 +97,12 @@ class DriveQuery:
         changes = None
         if name in self._changes:
             commands += 1
-            now = _changes(nvme)
+            now = nvme.power_state_changes()
             changes = None if now is None else now - self._changes[name]
         if not controller.has_apst:
             return Asked(controller, False, (), changes, commands)
         enabled = bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
         return Asked(controller, enabled, decode(nvme.transitions()), changes, commands + 2)
-
-
-def _changes(nvme: NvmeController) -> int | None:
-    try:
-        return power_state_changes(nvme.log(EXTENDED_SMART, EXTENDED_SMART_BYTES))
-    except DriveError:
-        return None  # the log is optional
 
 
 @dataclass(frozen=True)
@@ -395,11 +379,11 @@ def _rest(
         return None, "no NVMe controller: it has no table of transitions"
     if not (asked.controller.has_apst if asked else settings.supports_transitions):
         return None, "the drive does not support autonomous transitions"
-    declared: tuple[DeclaredState, ...] = ()
+    declared: Sequence[State] = ()
     if asked is not None:
-        declared = declared_states(asked.controller.power_states)
+        declared = asked.controller.power_states
     elif drive is not None:
-        declared = declared_states(drive.power_states)
+        declared = drive.power_states
     rest = rest_of(declared, profile, drive, settings.link.sleeps)
     if rest is None:
         return None, "its idle power is not known: fit a profile and name it with --profile"

@@ -13,10 +13,11 @@ from iojoule.api.application.meter_basis import DriveState, ask, ask_again, basi
 from iojoule.datasets.errors import InputError
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError, HostStateError, SensorError
+from iojoule.measure.host.host_files import PROC
 from iojoule.measure.sensors import open_sensor
 from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
-from iojoule.meter.counters import PROC, BlockCounters, Intervals
+from iojoule.meter.counters import BlockCounters, Intervals
 from iojoule.meter.cpu import CpuMeter, CpuReading
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
 from iojoule.meter.group_sums import NAMED_MAX, GroupReading

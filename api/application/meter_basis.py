@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from iojoule.measure.drive.transition_table import Transition, chain_from, decod
 from iojoule.meter.drives import MeteredDrive
 from iojoule.meter.idle import Chain, Descent, descent
 from iojoule.meter.idle_settings import read_settings
-from iojoule.meter.idle_watts import DeclaredState, declared_states, rest_of
+from iojoule.meter.idle_watts import State, rest_of
 from iojoule.meter.readings import Basis
 from iojoule.model.prior.classes import class_profile
 
@@ -58,7 +58,7 @@ class DriveState:
         power_limited: Whether somebody limits its power; None where it takes no limit.
     """
 
-    states: tuple[DeclaredState, ...]
+    states: Sequence[State]
     power_state: int
     table: tuple[Transition, ...]
     power_limited: bool | None = None
@@ -69,7 +69,7 @@ def ask(nvme: NvmeController) -> DriveState:
     controller = nvme.identify()
     enabled = controller.has_apst and bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
     said = DriveState(
-        states=declared_states(controller.power_states),
+        states=controller.power_states,
         power_state=0,
         table=decode(nvme.transitions()) if enabled else (),
         power_limited=False if controller.limits_power else None,
@@ -130,7 +130,7 @@ def sleep_saving_watts(basis: Basis, drive: MeteredDrive, sysfs: Path) -> float 
         return None
     settings = read_settings(drive.name, sysfs=sysfs)
     model = catalogued(drive.model) if drive.model else None
-    states = declared_states(model.power_states if model else ())
+    states = model.power_states if model else ()
     rest = rest_of(states, basis.profile, model, settings.link.sleeps)
     if rest is None or settings.supports_transitions is not True:
         return None
@@ -146,7 +146,7 @@ def _asleep(basis: Basis, drive: MeteredDrive, sysfs: Path, said: DriveState | N
     """With its power state and what it falls through at rest, as far as they are known."""
     settings = read_settings(drive.name, sysfs=sysfs)
     model = catalogued(drive.model) if drive.model else None
-    states = said.states if said else declared_states(model.power_states if model else ())
+    states = said.states if said else (model.power_states if model else ())
     rest = rest_of(states, basis.profile, model, settings.link.sleeps)
     state = said.power_state if said else 0
     operational = _operational(basis.profile)

@@ -11,7 +11,7 @@ from iojoule import __version__
 from iojoule.api.reports.summary import Summary, summarise
 from iojoule.api.settings import ApplicationSettings, check_request, settings_of
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.toml_text import toml_of
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.vocabulary import Operation
 from iojoule.recommender.request import WorkloadProfile, load_workload, with_fields
 from iojoule.recommender.response import Recommendation

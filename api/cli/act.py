@@ -21,11 +21,11 @@ from iojoule.api.acting.persistence import persistent
 from iojoule.api.acting.proposal import names, propose, require_model
 from iojoule.api.acting.verifying import (
     Work,
+    conduct_pairs,
     plan_text,
     require_meters,
     sets_power_states,
     verification,
-    way,
 )
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
@@ -45,7 +45,7 @@ from iojoule.api.reports.configurations import SCOPE_POWER
 from iojoule.api.reports.quantities import quantity
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.measure.campaign.session import commands, inspect_drive, look, run_campaign
+from iojoule.measure.campaign.session import commands, inspect_drive, open_drive, run_campaign
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.journal import restore_abandoned
@@ -310,7 +310,7 @@ def verify(
         seed=seed,
     )
     plan = parse_plan(text, "plan.toml")
-    opened = look(plan, drive, controller)
+    opened = open_drive(plan, drive, controller)
     if dry_run:
         console.emit("\n".join(commands(opened, find_fio())) + "\n")
         return
@@ -337,7 +337,7 @@ def verify(
             say=progress.say,
             observer=progress,
             resume=folder.exists,
-            way=way(trial, work),
+            conduct=conduct_pairs(trial, work),
         )
     found = verification(folder.records(), answer, trial, work)
     folder.write(VERIFICATION_FILE, found)

@@ -23,7 +23,7 @@ from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
 from iojoule.measure.characterise.folder import CharacteriseFolder
 from iojoule.measure.characterise.preset import DEFAULT_BASE
 from iojoule.measure.characterise.report import interval
-from iojoule.measure.characterise.session import CharacteriseRequest, commands, consider
+from iojoule.measure.characterise.session import CharacteriseRequest, commands, plan_experiments
 from iojoule.measure.characterise.session import characterise as ask
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def characterise(
 ) -> None:
     """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
     asked = chosen([one.strip() for one in only.split(",")] if only else [])
-    considered = consider(asked, drive, controller, scale, has_power=bool(power))
+    considered = plan_experiments(asked, drive, controller, scale, has_power=bool(power))
     _show(considered)
     if dry_run:
-        lines = commands(considered.steps, considered.scope, considered.drive.device.path)
+        lines = commands(considered.steps, considered.extent, considered.drive.device.path)
         console.emit("\n".join(lines) + "\n")
         return
     if considered.bytes_written and serial is None:
@@ -90,10 +90,10 @@ def questions() -> None:
 
 
 def _show(considered: PlannedExperiments) -> None:
-    facts, scope = considered.drive, considered.scope
+    facts, extent = considered.drive, considered.extent
     table = console.new_table(["question", "what it asks", "runs", "writes", "at least"])
     if considered.fills:
-        table.add_row("", "the area is written in order first", "1", _megabytes(scope.area_bytes))
+        table.add_row("", "the area is written in order first", "1", _megabytes(extent.area_bytes))
     for step in considered.steps:
         name, title = step.experiment.name, step.experiment.title
         if step.obstacle is not None:
@@ -103,7 +103,7 @@ def _show(considered: PlannedExperiments) -> None:
         table.add_row(name, title, str(len(step.jobs)), written, _duration(step.seconds))
     console.emit_table(
         f"{facts.device.path}: {facts.model}, serial {facts.serial}; the first "
-        f"{_megabytes(scope.area_bytes)} are used",
+        f"{_megabytes(extent.area_bytes)} are used",
         table,
         f"written in all: {_megabytes(considered.bytes_written)}"
         if considered.bytes_written

@@ -34,7 +34,7 @@ from iojoule.measure.campaign.conduct import conduct
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, Status
 from iojoule.measure.campaign.plan import load_plan, shipped_plans
 from iojoule.measure.campaign.runs import run_seconds
-from iojoule.measure.campaign.session import commands, look, run_campaign
+from iojoule.measure.campaign.session import commands, open_drive, run_campaign
 from iojoule.measure.emerald import emerald as make
 from iojoule.measure.errors import RunsFailedError
 from iojoule.measure.fio import find_fio
@@ -147,7 +147,7 @@ def with_hours(options: CampaignOptions, hours: float | None) -> CampaignOptions
     return options.model_copy(update={"adaptive": adaptive})
 
 
-def way_of(options: CampaignOptions) -> Conduct:
+def conduct_of(options: CampaignOptions) -> Conduct:
     """How a campaign with these options is conducted."""
     if options.adaptive is None:
         return conduct
@@ -238,7 +238,7 @@ PlanOption = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="A shipp
 def plan_(drive: DriveOption, plan: PlanOption, controller: ControllerOption = None) -> None:
     """Say what a plan would do: runs, hours, bytes written, share of the endurance."""
     loaded, _ = load_plan(plan)
-    _show(look(loaded, drive, controller))
+    _show(open_drive(loaded, drive, controller))
 
 
 @app.command()
@@ -274,7 +274,7 @@ def run(
     """Make every run of a plan on a drive, or with --adaptive those that answer a question."""
     loaded, text = load_plan(plan)
     asked = adaptive_options_of(adaptive, workload, regret)
-    opened = look(loaded, drive, controller)
+    opened = open_drive(loaded, drive, controller)
     if dry_run:
         console.emit("\n".join(commands(opened, find_fio())) + "\n")
         return
@@ -382,7 +382,7 @@ def _conduct(
             say=progress.say,
             observer=progress,
             resume=resume,
-            way=way_of(options),
+            conduct=conduct_of(options),
         )
     console.emit(f"{folder.path}: {summary.done} runs are done\n")
     for line in summary.lines:

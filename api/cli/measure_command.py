@@ -13,7 +13,7 @@ from iojoule.api.cli import console
 from iojoule.api.exit_codes import INTERRUPTED
 from iojoule.datasets.errors import InputError
 from iojoule.measure.command.record import CommandResult, CommandRun, Interval
-from iojoule.measure.command.request import Request, parse_metric
+from iojoule.measure.command.request import CommandRequest, parse_metric
 from iojoule.measure.command.session import measure_command
 
 SETTINGS = {"allow_interspersed_args": False}
@@ -76,7 +76,7 @@ def command(
         raise InputError("--work and --rate exclude each other: work is a total or a rate")
     folder = out or Path(f"iojoule-command-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     result = measure_command(
-        Request(
+        CommandRequest(
             command=program,
             folder=folder,
             metrics=[parse_metric(text) for text in metric or []],

@@ -10,7 +10,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.options import PowerOption, RaplOption
 from iojoule.datasets.profile import write_host_profile
-from iojoule.measure.host_calibration.session import Request, calibrate, prepare
+from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
 from iojoule.model.evaluate.quantities import NORMAL_90
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def host(
     Needs RAPL counters or a meter at the wall, and no drive. Frequencies and sleep states are set
     where this user may, and put back on every way out.
     """
-    prepared = prepare(Request(rapl_root, power or (), minutes, folder, others_cores))
+    prepared = prepare(CalibrationRequest(rapl_root, power or (), minutes, folder, others_cores))
     if dry_run:
         console.emit("\n".join(prepared.commands()) + "\n")
         return
     if out is None:
         raise typer.BadParameter("say where the host profile goes: -o HOST.json")
     plan = prepared.plan
-    console.note(f"{len(plan.steps)} loads, about {plan.seconds / 60:.1f} minutes; leave it alone")
+    console.note(f"{len(plan.loads)} loads, about {plan.seconds / 60:.1f} minutes; leave it alone")
     found = calibrate(prepared, console.note)
 
     write_host_profile(found, out)

@@ -110,14 +110,14 @@ def _workload(
     """The workload, and the file or preset that it stands in; None where it was observed."""
     from iojoule.api.application.recommend import workload_with
     from iojoule.api.application.workloads import Kept
-    from iojoule.measure.observe import Request, observe
+    from iojoule.measure.observe import ObserveRequest, observe
     from iojoule.recommender.workloads.from_summary import from_summary
 
     if workload is not None:
         return workload_with(workload, {}), str(workload)
     console.note(f"observing {drive.name} for {seconds:g} s")
     kept = Kept(None)
-    observe(Request(Path("/dev") / drive.name, seconds), keep=kept.keep)
+    observe(ObserveRequest(Path("/dev") / drive.name, seconds), keep=kept.keep)
     try:
         assert kept.summary is not None  # a window at least
         return from_summary(kept.summary), None

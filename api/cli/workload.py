@@ -30,7 +30,7 @@ from iojoule.datasets.io_summary import (
     write_summary,
 )
 from iojoule.datasets.vocabulary import Pattern
-from iojoule.measure.observe import Request
+from iojoule.measure.observe import ObserveRequest
 from iojoule.recommender.request import Loop, WorkloadProfile, load_workload, read_text, with_loop
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
 from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
@@ -332,7 +332,9 @@ def observe(
         if blktrace:
             kept.keep(observe_traced(drive, seconds, gap_seconds))
         else:
-            observe(Request(drive, seconds, interval, gap_seconds, repeat, every), keep=kept.keep)
+            observe(
+                ObserveRequest(drive, seconds, interval, gap_seconds, repeat, every), keep=kept.keep
+            )
     except KeyboardInterrupt:
         interrupted = True
     if kept.summary is None:

@@ -13,7 +13,7 @@ from typing import Any
 from iojoule.api.reports.document import Block, Code, Document, Section, Table, Text, to_html
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of
 from iojoule.datasets.profile import SourceRecord
 from iojoule.datasets.schema import Section as Stated
 

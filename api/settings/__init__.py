@@ -17,8 +17,8 @@ from typing import Literal
 from pydantic import Field
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.schema import Configuration, Section
-from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import Completion, Engine, depth_at_drive
 
 Knob = Literal["request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling"]

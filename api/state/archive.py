@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from iojoule.api.state.errors import DamagedError, StorageFullError
 from iojoule.api.state.files import FULL
 from iojoule.datasets.errors import InputError, SchemaVersionError
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of
 
 MANIFEST = "manifest.json"
 SQLITE = "database.sqlite"

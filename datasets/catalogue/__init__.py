@@ -42,9 +42,8 @@ from pydantic import (
 )
 
 from iojoule.datasets.errors import InputError, SchemaVersionError, UnknownDeviceError
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES, SATA_BYTES_PER_SECOND, Medium
-from iojoule.datasets.toml_text import toml_of
 
 Interface = Literal["nvme", "sata", "sas", "unknown"]
 DriveClass = Literal["consumer", "datacentre", "industrial", "emulated", "unknown"]
@@ -213,10 +212,6 @@ class Drive(Record):
     def fact(self, metric: str) -> Fact | None:
         """Return the preferred fact of that metric, or None where nothing is known."""
         return next((fact for fact in self.facts if fact.metric == metric), None)
-
-    def facts_of(self, metric: str) -> tuple[Fact, ...]:
-        """Return every fact of that metric, the preferred one first (runs, contradictions)."""
-        return tuple(fact for fact in self.facts if fact.metric == metric)
 
     @property
     def operational_states(self) -> tuple[PowerState, ...]:
@@ -603,8 +598,8 @@ class Catalogue:
             )
         return self._drives[id_]
 
-    def closest(self, name: str, count: int = 3) -> tuple[str, ...]:
-        """Return up to `count` ids whose id, model or alias is most like `name`."""
+    def closest(self, name: str) -> tuple[str, ...]:
+        """Return up to three ids whose id, model or alias is most like `name`."""
         wanted = _key(name)
         matcher = SequenceMatcher(autojunk=False)
         matcher.set_seq2(wanted)
@@ -614,7 +609,7 @@ class Catalogue:
             # a name that contains what was typed beats one that merely shares letters
             score = matcher.ratio() + (1 if wanted and wanted in known else 0)
             best[id_] = max(score, best.get(id_, 0))
-        return tuple(sorted(best, key=lambda id_: (-best[id_], id_))[:count])
+        return tuple(sorted(best, key=lambda id_: (-best[id_], id_))[:3])
 
 
 @cache

@@ -6,9 +6,7 @@ scope with a reason where none could, or where its own note says that it is wron
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
-from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -18,8 +16,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.schema import Section, validation_error
-from iojoule.datasets.toml_text import toml_of
 
 Scalar = bool | int | float | str
 Columns = dict[str, Scalar | list[Scalar]]
@@ -167,10 +165,6 @@ def _each(columns: Columns) -> list[Point]:
     return [dict(zip(columns, combination, strict=True)) for combination in product(*values)]
 
 
-FROZEN_SHA256 = "5566a0910159be7f2af3ae0bf62ea5234e615e756b5397aa7435e1d1a31c924b"
-"""SHA-256 over the papers' files in order of name, as they stood before any model was judged."""
-
-
 def parse_paper(text: str, where: str) -> Paper:
     """Read one paper's findings from TOML.
 
@@ -188,19 +182,9 @@ def parse_paper(text: str, where: str) -> Paper:
 @cache
 def frozen_papers() -> tuple[Paper, ...]:
     """The frozen list, one paper after the other."""
-    return tuple(parse_paper(text.decode(), name) for name, text in _files())
-
-
-def frozen_sha256() -> str:
-    """Digest of the list as it is now; it differs from `FROZEN_SHA256` once a row is changed."""
-    digest = hashlib.sha256()
-    for _, text in _files():
-        digest.update(text)
-    return digest.hexdigest()
-
-
-def _files() -> Iterator[tuple[str, bytes]]:
     folder = resources.files("iojoule.datasets").joinpath("findings")
-    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
-        if entry.name.endswith(".toml"):
-            yield entry.name, entry.read_bytes()
+    return tuple(
+        parse_paper(entry.read_text("utf-8"), entry.name)
+        for entry in sorted(folder.iterdir(), key=lambda path: path.name)
+        if entry.name.endswith(".toml")
+    )

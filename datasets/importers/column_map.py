@@ -68,10 +68,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from iojoule.datasets.arrow import columns
 from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
 from iojoule.datasets.importers.units import COUNT, UNITS, Unit, unit, units_of
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import COLUMNS
-from iojoule.datasets.toml_text import toml_of
 
 MAP_VERSION = 1
 """Version of the form of column maps; a newer one is refused."""

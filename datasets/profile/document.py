@@ -21,8 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from iojoule import __version__
 from iojoule.datasets.atomic import output_file, write_text_atomically
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input
 from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
 from iojoule.datasets.profile.drive import (
     DevicePower,

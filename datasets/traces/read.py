@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError, close_names
-from iojoule.datasets.traces.formats import format_named, format_of
+from iojoule.datasets.traces.formats import TraceFormat, format_named, format_of
 from iojoule.datasets.traces.stream import (
     BLOCK_BYTES,
     WINDOW_ROWS,
@@ -23,7 +23,6 @@ from iojoule.datasets.traces.stream import (
     joined,
     sort_by_time,
 )
-from iojoule.datasets.traces.trace_format import TraceFormat
 
 SAMPLED_BYTES = 1 << 20
 """Sampling keeps or drops whole regions of this size."""

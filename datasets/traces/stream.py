@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.traces.formats import fitting
-from iojoule.datasets.traces.trace_format import UNITS_PS, Parser, TraceFormat
+from iojoule.datasets.traces.formats import UNITS_PS, Parser, TraceFormat, fitting
 
 BLOCK_BYTES = 4 << 20
 HEAD_BYTES = 1 << 16

@@ -129,19 +129,18 @@ def _scatter(group: Sequence[RunRecord]) -> Iterator[Finding]:
 
 def half_width(values: np.ndarray) -> float:
     """Half-width of the 90 % interval of the mean (Student's t), in the unit of the values."""
-    count = len(values)
-    quantile = float(student.ppf(0.5 + CONFIDENCE / 2, count - 1))
-    return quantile * float(values.std(ddof=1)) / math.sqrt(count)
+    return _half_width(float(values.std(ddof=1)), len(values))
+
+
+def _half_width(sd: float, count: int) -> float:
+    return float(student.ppf(0.5 + CONFIDENCE / 2, count - 1)) * sd / math.sqrt(count)
 
 
 def repeats_needed(values: np.ndarray) -> int:
     """How many repeats bring the half-width down to the goal if the scatter stays as it is."""
     relative = float(values.std(ddof=1) / values.mean())
     count = len(values)
-    while count < 200:
-        quantile = float(student.ppf(0.5 + CONFIDENCE / 2, count - 1))
-        if quantile * relative / math.sqrt(count) <= GOAL:
-            break
+    while count < 200 and _half_width(relative, count) > GOAL:
         count += 1
     return count
 

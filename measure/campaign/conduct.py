@@ -266,7 +266,7 @@ class Conductor:
             done, len(failed), stopped, message, tuple(self._repeats), tuple(doubtful)
         )
         if (failed and (all_needed or not done)) or stopped:
-            raise RunsFailedError(_story(self.folder, summary, failed, total))
+            raise RunsFailedError(_failure_text(self.folder, summary, failed, total))
         return summary
 
     def _records(self) -> list[RunRecord]:
@@ -366,7 +366,7 @@ def _reasons(failed: Sequence[RunRecord]) -> str:
     )
 
 
-def _story(
+def _failure_text(
     folder: CampaignFolder, summary: Summary, failed: Sequence[RunRecord], total: int
 ) -> str:
     stopped = f" It stopped early: {summary.stopped}." if summary.stopped else ""

@@ -34,10 +34,10 @@ from iojoule.measure.fio import (
     JobTarget,
     JobTiming,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
-from iojoule.measure.host.changes import Change
+from iojoule.measure.host.changes import Change, Setting
 from iojoule.measure.point import Point
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Scope
@@ -140,7 +140,7 @@ class Preconditioner:
             (folder / JOB_FILE).write_text(fill_job(self.plan, self.target))
             run_fio(self.fio, folder, self.target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
             point = _writes(Pattern.SEQUENTIAL, self.plan.precondition.fill_request_bytes)
-            read_outcome(folder, point)
+            read_fio_result(folder, point)
 
     def _round(self, pattern: Pattern) -> tuple[float, float | None]:
         seconds = self.plan.precondition.round_seconds
@@ -159,10 +159,10 @@ class Preconditioner:
             if failed is not None:
                 raise SensorError(failed)
             point = _writes(pattern, _round_bytes(self.plan, pattern))
-            outcome = read_outcome(folder, point)
+            result = read_fio_result(folder, point)
             power = recording.power(Scope.DEVICE, begin, end)
         watts = power.mean_watts if power is not None else None
-        return outcome.observations["throughput_bytes_per_second"], watts
+        return result.observations["throughput_bytes_per_second"], watts
 
 
 def fill_job(plan: Plan, target: JobTarget) -> str:
@@ -316,7 +316,7 @@ class DriveBench:
         self._of_runs |= dict.fromkeys(wanted)
         self._set(wanted.items())
 
-    def _set(self, wanted: Iterable[settings.Setting]) -> None:
+    def _set(self, wanted: Iterable[Setting]) -> None:
         controller, state = self._rig.controller, self._rig.state
         for change, value in wanted:
             state.set(change, value)
@@ -376,7 +376,7 @@ class DriveBench:
     def _require_drive(self) -> None:
         """Tell a failed run from a drive that is gone: then no further run makes sense."""
         device = self._rig.drive.device
-        if device.attribute("size") in (None, "0") or not device.path.exists():
+        if device.has_vanished:
             raise DriveError(
                 f"{device.path}: has vanished; what was measured is stored. Look at dmesg, power "
                 "cycle the drive if need be, and resume the campaign"

@@ -28,8 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.input_file import read_input
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of, read_input, read_input_text
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Measurement, NonNegative, Positive, Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
@@ -37,6 +36,7 @@ from iojoule.datasets.verdict import RunVerdict
 from iojoule.datasets.vocabulary import Verdict
 from iojoule.measure.campaign.runs import Run, folder_name
 from iojoule.measure.errors import CampaignError
+from iojoule.measure.tracing.block_trace import TraceSummary
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -76,7 +76,8 @@ class JsonFolder:
             raise CampaignError(f"{path}: cannot be read ({error})") from None
         field = kind.model_fields.get("schema_version")
         newest = field.default if field is not None else 1
-        if isinstance(data, dict) and not 1 <= data.get("schema_version", 1) <= newest:
+        version = data.get("schema_version", 1) if isinstance(data, dict) else 1
+        if isinstance(version, int) and not 1 <= version <= newest:
             raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
         try:
             return kind.model_validate(data)
@@ -139,39 +140,6 @@ class SensorRecord(Section):
     errors: list[str] = Field(default_factory=list)
 
 
-class LayerRecord(Section):
-    """Time of requests in one layer."""
-
-    mean_ns: float
-    p50_ns: float
-    p99_ns: float
-
-
-class TraceRecord(Section):
-    """Reads and writes that the block layer completed in the measured part of a run.
-
-    Attributes:
-        flushes: Flushes that the drive got; `discards` likewise.
-        merges: Bios and requests merged into them.
-        requeues: How often the driver gave one back.
-        queue_to_issue: Scheduling and waiting for the driver; None without requests.
-        issue_to_complete: Driver and drive; None without requests.
-        lost_events: Events that the kernel dropped; the counts are lower bounds then.
-        unmatched: Completions whose issue was not seen.
-    """
-
-    requests: int
-    bytes: int
-    flushes: int
-    discards: int
-    merges: int
-    requeues: int
-    queue_to_issue: LayerRecord | None
-    issue_to_complete: LayerRecord | None
-    lost_events: int
-    unmatched: int
-
-
 class RunRecord(Section):
     """One run.
 
@@ -203,8 +171,13 @@ class RunRecord(Section):
     measurement: Measurement | None = None
     power: dict[str, PowerRecord] = Field(default_factory=dict)
     sensors: dict[str, SensorRecord] = Field(default_factory=dict)
-    trace: TraceRecord | None = None
+    trace: TraceSummary | None = None
     notes: list[str] = Field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return folder_name(self.number, self.sweep)
 
     @property
     def is_good(self) -> bool:
@@ -336,8 +309,14 @@ class CampaignFolder(JsonFolder):
         return self.read(CAMPAIGN_FILE, CampaignOptions)
 
     def plan_text(self) -> str:
-        """The plan as it was given."""
-        return (self.path / PLAN_FILE).read_text()
+        """The plan as it was given. Raises CampaignError if it cannot be read."""
+        path = self.path / PLAN_FILE
+        try:
+            return read_input_text(path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CampaignError(
+                f"{path}: cannot be read ({error}); put back the plan that the campaign began with"
+            ) from None
 
     def state(self) -> CampaignState:
         """What was done to the drive so far."""
@@ -386,7 +365,7 @@ class CampaignFolder(JsonFolder):
 
     def keep(self, record: RunRecord) -> None:
         """Store a record: from now on the run counts."""
-        self.write(f"runs/{folder_name(record.number, record.sweep)}/{RUN_FILE}", record)
+        self.write(f"runs/{record.name}/{RUN_FILE}", record)
 
     def write_measurements(self, records: Sequence[RunRecord], plan_name: str) -> Path | None:
         """Make the dataset of all runs that are done; None where there is none."""

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from iojoule.datasets.importers.units import UNITS, parse_fio_size
-from iojoule.datasets.input_file import read_input_text
+from iojoule.datasets.input_file import read_input_text, toml_of
 from iojoule.datasets.schema import (
     DIGITS_MAX,
     Count,
@@ -33,7 +33,6 @@ from iojoule.datasets.schema import (
     Section,
     validation_error,
 )
-from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.host.host_files import SETTABLE
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
+from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme import Controller, Namespace, NvmeController, Smart
 from iojoule.measure.fio import Fio
@@ -52,11 +52,7 @@ class DriveFacts:
             block_bytes=self.device.block_bytes,
             max_transfer_bytes=controller.max_transfer_bytes if controller else None,
             volatile_write_cache=controller.volatile_write_cache if controller else None,
-            power_states=tuple(
-                DeclaredState.model_validate(asdict(state)) for state in controller.power_states
-            )
-            if controller
-            else (),
+            power_states=controller.power_states if controller else (),
         )
 
 

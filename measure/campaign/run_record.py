@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,7 +33,6 @@ from iojoule.measure.campaign.folder import (
     RunRecord,
     SensorRecord,
     Status,
-    TraceRecord,
 )
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.rig import Rig, conditions
@@ -49,13 +48,13 @@ from iojoule.measure.drive.nvme import (
 )
 from iojoule.measure.drive.power_measurement import limit_watts
 from iojoule.measure.errors import DriveError, SensorError
-from iojoule.measure.fio import Outcome, read_outcome
+from iojoule.measure.fio import FioResult, read_fio_result
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.recording.statistics import IdlePower, PowerStatistics
-from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
-from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
-from iojoule.measure.tracing.block_trace import BlockTrace
+from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS, MOVED_BYTES
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Scope
+from iojoule.measure.tracing.block_trace import BlockTrace, TraceSummary
 
 _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
@@ -230,7 +229,6 @@ class RunObservation:
             return None
 
 
-_MOVED = ("disk-read-bytes", "disk-write-bytes")
 _COMMANDS = ("disk-reads", "disk-writes")
 _MERGED = ("disk-reads-merged", "disk-writes-merged")
 _IN_FLIGHT = "disk-in-flight"
@@ -241,9 +239,9 @@ _COUNTED_BY_BLOCK_LAYER: dict[str, tuple[str, ...]] = {
 _COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
-def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: int) -> RunEvidence:
+def clock_evidence(watched: RunObservation, result: FioResult, begin: int, end: int) -> RunEvidence:
     """Evidence of clocks and fio, without samples; the measured part is in monotonic ns."""
-    seen, point = outcome.observations, watched.run.point
+    seen, point = result.observations, watched.run.point
     before, after = watched.clocks_before, watched.clocks_after
     return RunEvidence(
         workload=point.workload,
@@ -252,7 +250,7 @@ def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: i
         iops=seen["iops"],
         bytes_per_second=seen["throughput_bytes_per_second"],
         latency_mean_ns=seen.get("latency_mean_ns"),
-        usual_p999_ns=outcome.usual_p999_ns,
+        usual_p999_ns=result.usual_p999_ns,
         wall_step_seconds=(after.wall_ns - before.wall_ns) * 1e-9,
         suspended_seconds=(after.boot_ns - before.boot_ns) * 1e-9,
         outside_seconds=max(watched.fio_began_ns - begin, end - watched.fio_ended_ns) * 1e-9,
@@ -263,7 +261,7 @@ def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: i
 def sampled_evidence(
     clocks: RunEvidence,
     watched: RunObservation,
-    outcome: Outcome,
+    result: FioResult,
     power: Mapping[Scope, PowerStatistics],
     begin: int,
     end: int,
@@ -272,9 +270,9 @@ def sampled_evidence(
     recording = watched.recording
     if recording is None:
         return clocks
-    first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
+    first, last = (unix - watched.clocks_after.wall_ns for unix in result.pause_unix_ns)
     in_flight = None
-    if _IN_FLIGHT in _rails(recording) and _own_are_counted(watched) and last > first:
+    if _IN_FLIGHT in recording.rail_names and _own_are_counted(watched) and last > first:
         in_flight = recording.gauge(_IN_FLIGHT, first, last)
     return replace(
         clocks,
@@ -292,7 +290,7 @@ def sampled_evidence(
 def unread_seconds(watched: RunObservation, begin: int, end: int) -> float | None:
     """Longest time in which iojoule read no counters; None where it recorded none."""
     recording = watched.recording
-    if recording is None or _IN_FLIGHT not in _rails(recording) or end <= begin:
+    if recording is None or _IN_FLIGHT not in recording.rail_names or end <= begin:
         return None
     return recording.longest_pause_seconds(_IN_FLIGHT, begin, end)
 
@@ -303,7 +301,7 @@ def counted_rates(watched: RunObservation, begin: int, end: int) -> dict[str, fl
     if recording is None:
         return {}
     wanted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
-    rates = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
+    rates = {name: recording.rate(rails, begin, end) for name, rails in wanted.items()}
     return {name: rate for name, rate in rates.items() if rate is not None}
 
 
@@ -324,7 +322,7 @@ def _device(
     watched: RunObservation, recording: Recording, begin: int, end: int
 ) -> DeviceEvidence | None:
     moved, done, merged = (
-        _rate(recording, rails, begin, end) for rails in (_MOVED, _COMMANDS, _MERGED)
+        recording.rate(rails, begin, end) for rails in (MOVED_BYTES, _COMMANDS, _MERGED)
     )
     if moved is None or done is None or merged is None:
         return None
@@ -349,20 +347,6 @@ def _own_are_counted(watched: RunObservation) -> bool:
     return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
 
 
-def _rails(recording: Recording) -> set[str]:
-    return {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
-
-
-def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> float | None:
-    """Sum of some counters' rates; None where one of them was not recorded."""
-    recorded = _rails(recording)
-    deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
-    known = [
-        delta.per_second for delta in deltas if delta is not None and delta.per_second is not None
-    ]
-    return sum(known) if len(known) == len(rails) else None
-
-
 _DISAGREE_SHARE = 0.1
 
 
@@ -374,16 +358,16 @@ def finished_record(watched: RunObservation) -> RunRecord:
         SensorError: The power meter delivered nothing.
     """
     run = watched.run
-    outcome = read_outcome(watched.folder, run.point)
+    result = read_fio_result(watched.folder, run.point)
     begin, end = (
-        unix - watched.clocks_after.wall_ns for unix in (outcome.begin_unix_ns, outcome.end_unix_ns)
+        unix - watched.clocks_after.wall_ns for unix in (result.begin_unix_ns, result.end_unix_ns)
     )
-    clocks = clock_evidence(watched, outcome, begin, end)
+    clocks = clock_evidence(watched, result, begin, end)
     verdict = judge(clocks)
     if verdict.verdict is Verdict.FAILED:
         return _judged_failed(watched, verdict)
     power = _power(watched, begin, end)
-    verdict = judge(sampled_evidence(clocks, watched, outcome, power, begin, end))
+    verdict = judge(sampled_evidence(clocks, watched, result, power, begin, end))
     if verdict.verdict is Verdict.FAILED:
         return _judged_failed(watched, verdict)
     row = {
@@ -391,7 +375,7 @@ def finished_record(watched: RunObservation) -> RunRecord:
         **run.point.configuration.model_dump(mode="json", exclude_none=True),
         **_drive_state(watched),
         **_conditions(watched),
-        **outcome.observations,
+        **result.observations,
         **counted_rates(watched, begin, end),
         **_observed_power(watched, power),
     }
@@ -400,18 +384,18 @@ def finished_record(watched: RunObservation) -> RunRecord:
         status=Status.DONE,
         begin_monotonic_ns=begin,
         end_monotonic_ns=end,
-        littles_ratio=outcome.littles_ratio,
+        littles_ratio=result.littles_ratio,
         measurement=from_row(row, where=f"run {run.number}"),
         power={
             scope.value: PowerRecord.model_validate(statistics, from_attributes=True)
             for scope, statistics in power.items()
         },
         trace=_traced(watched, begin, end),
-        notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
+        notes=[*result.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     ).judged(verdict)
 
 
-def _traced(watched: RunObservation, begin: int, end: int) -> TraceRecord | None:
+def _traced(watched: RunObservation, begin: int, end: int) -> TraceSummary | None:
     """What the trace says of the measured part; None without --trace."""
     if watched.trace is None:
         return None
@@ -420,7 +404,7 @@ def _traced(watched: RunObservation, begin: int, end: int) -> TraceRecord | None
         watched.notes.append(
             f"the trace lost {summary.lost_events} events: its counts are lower bounds"
         )
-    return TraceRecord.model_validate(summary, from_attributes=True)
+    return summary
 
 
 def failed_record(watched: RunObservation, error: IojouleError) -> RunRecord:
@@ -492,11 +476,8 @@ def _disagreements(
     first, recording = power.get(Scope.DEVICE), watched.recording
     if recording is None or first is None or first.mean_watts is None:
         return
-    for name in recording.sensors:
-        if name == first.sensor or not any(
-            rail.scope is Scope.DEVICE and rail.kind in (Kind.POWER, Kind.ENERGY)
-            for rail in recording.rails(name)
-        ):
+    for name in recording.power_sensors(Scope.DEVICE):
+        if name == first.sensor:
             continue
         other = recording.power(Scope.DEVICE, begin, end, sensor=name)
         if other is None or other.mean_watts is None:

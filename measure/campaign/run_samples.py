@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from iojoule.datasets.contribution import Channel, Instrument, RunSamples
 from iojoule.datasets.steady_state import WINDOW_ROUNDS, Steadiness, steadiness
@@ -13,9 +12,9 @@ from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import Sampled, round_means, sample_quality
 from iojoule.measure.sensors import parse
+from iojoule.measure.sensors.diskstats import MOVED_BYTES
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
 
-_BYTES = ("disk-read-bytes", "disk-write-bytes")
 _CHANNEL = re.compile(r"vref (\S+) V, sensitivity (\S+)")
 _VERSION = re.compile(r"[A-Z]\d{3}-\d+\.\d+\.\d+")
 
@@ -33,14 +32,13 @@ def run_samples(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[Ru
     if not records:
         return []
     first = min(record.started_utc for record in records)
-    by_number = {int(path.name[:5]): path for path in (folder.path / "runs").glob("[0-9]*")}
     return [
         RunSamples(
             row=row,
             started_seconds=round((record.started_utc - first).total_seconds(), 3),
             wall_seconds=round(record.wall_seconds, 3),
             **_of_record(record),
-            **_of_series(record, by_number.get(record.number)),
+            **_of_series(folder, record),
         )
         for row, record in enumerate(records, 1)
     ]
@@ -73,11 +71,11 @@ def _lost(power: PowerRecord) -> float | None:
     return power.lost / total if total else None
 
 
-def _of_series(record: RunRecord, path: Path | None) -> dict[str, float]:
+def _of_series(folder: CampaignFolder, record: RunRecord) -> dict[str, float]:
     begin, end = record.begin_monotonic_ns, record.end_monotonic_ns
-    if path is None or begin is None or end is None or not any(path.glob("*.parquet")):
+    recording = _recording(folder, record)
+    if recording is None or begin is None or end is None:
         return {}
-    recording = read_recording(path)
     fields: dict[str, float | None] = dict(
         zip(
             ("throughput_excursion", "throughput_slope"),
@@ -111,34 +109,20 @@ def _bounds(window: Steadiness | None) -> tuple[float | None, float | None]:
 
 def _moved(recording: Recording, begin: int, end: int) -> Steadiness | None:
     """Steadiness of the bytes that the block layer counted, over equal parts of the run."""
-    known = {rail.name for name in recording.sensors for rail in recording.rails(name)}
-    if not known.issuperset(_BYTES):
-        return None
     rounds = []
     for part in range(WINDOW_ROUNDS):
         edges = [begin + (end - begin) * place // WINDOW_ROUNDS for place in (part, part + 1)]
-        deltas = [recording.counter(rail, *edges) for rail in _BYTES]
-        if any(delta is None for delta in deltas):
+        rate = recording.rate(MOVED_BYTES, *edges)
+        if rate is None:
             return None
-        rounds.append(sum(delta.per_second for delta in deltas if delta is not None))
+        rounds.append(rate)
     # what bypasses the block layer is not counted there, and nothing says how steady it was
     return steadiness(rounds) if any(rounds) else None
 
 
-def _power_sensors(recording: Recording, scope: Scope) -> list[str]:
-    return [
-        name
-        for name in recording.sensors
-        if any(
-            rail.scope is scope and rail.kind in (Kind.POWER, Kind.ENERGY)
-            for rail in recording.rails(name)
-        )
-    ]
-
-
 def _second_meter(recording: Recording, begin: int, end: int) -> float | None:
     """Mean watts of a second meter of the drive over those of the one that counts."""
-    meters = _power_sensors(recording, Scope.DEVICE)[:2]
+    meters = recording.power_sensors(Scope.DEVICE)[:2]
     if len(meters) < 2:
         return None
     means = [recording.power(Scope.DEVICE, begin, end, sensor=name) for name in meters]
@@ -170,9 +154,8 @@ def instruments(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[In
 
 
 def _recording(folder: CampaignFolder, record: RunRecord) -> Recording | None:
-    paths = (folder.path / "runs").glob(f"{record.number:05d}-*")
-    path = next((path for path in paths if any(path.glob("*.parquet"))), None)
-    return read_recording(path) if path is not None else None
+    path = folder.path / "runs" / record.name
+    return read_recording(path) if any(path.glob("*.parquet")) else None
 
 
 def _instrument(scope: str, power: PowerRecord, recording: Recording | None) -> Instrument:

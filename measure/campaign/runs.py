@@ -12,8 +12,7 @@ import numpy as np
 from pydantic import ValidationError
 from scipy.stats import qmc
 
-from iojoule.datasets.catalogue import load_catalogue
-from iojoule.datasets.errors import UnknownDeviceError
+from iojoule.datasets.catalogue import catalogued
 from iojoule.datasets.schema import Configuration, Workload, validation_error
 from iojoule.datasets.steady_state import WINDOW_ROUNDS
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Pattern
@@ -411,9 +410,8 @@ def _written(run: Run, rate: float) -> float:
 
 
 def _drive(model: str) -> tuple[float, str, float | None]:
-    try:
-        drive = load_catalogue().get(model)
-    except UnknownDeviceError:
+    drive = catalogued(model)
+    if drive is None:
         return UNKNOWN_WRITE_BYTES_PER_SECOND, "no catalogue entry: PCIe 4.0 x4", None
     endurance = drive.fact("endurance_bytes_written")
     rated = float(endurance.value) if endurance and not isinstance(endurance.value, str) else None

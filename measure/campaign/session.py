@@ -14,7 +14,7 @@ from pathlib import Path
 
 from iojoule.datasets import measured_drive
 from iojoule.datasets.programs import require_safe
-from iojoule.measure.campaign.conduct import Conduct, Observer, Summary, conduct
+from iojoule.measure.campaign.conduct import Conduct, Observer, Summary
 from iojoule.measure.campaign.drive_bench import DriveBench, fill_job, job_of, round_job, target_of
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
@@ -71,10 +71,10 @@ def inspect_drive(drive: Path, controller: Path | None) -> tuple[DriveFacts, Nvm
     return facts, nvme
 
 
-def look(plan: Plan, drive: Path, controller: Path | None) -> OpenedDrive:
+def open_drive(plan: Plan, drive: Path, controller: Path | None) -> OpenedDrive:
     """Inspect a drive and work out what a plan would do to it; changes nothing.
 
-    Raises as `look_at`, and CampaignError if the plan does not fit the drive.
+    Raises as `inspect_drive`, and CampaignError if the plan does not fit the drive.
     """
     facts, nvme = inspect_drive(drive, controller)
     expansion = expand(plan, _abilities(facts))
@@ -206,7 +206,7 @@ def run_campaign(
     say: Say,
     observer: Observer,
     resume: bool = False,
-    way: Conduct = conduct,
+    conduct: Conduct,
 ) -> Summary:
     """Begin or resume a campaign; restores drive and host on every way out.
 
@@ -221,7 +221,7 @@ def run_campaign(
     plan = parse_plan(plan_text, str(folder.path / "plan.toml"))
     fio = find_fio()
     drive_path = Path(options.drive)
-    opened = look(plan, drive_path, Path(options.controller) if options.controller else None)
+    opened = open_drive(plan, drive_path, Path(options.controller) if options.controller else None)
     _require_same_drive(opened.drive, options, resume)
     _require_engines(fio, opened)
     if plan.host.spdk_plugin is not None:
@@ -255,7 +255,7 @@ def run_campaign(
             )
             runs = opened.expansion.runs
             bench = DriveBench(plan, [run.point for run in runs], rig)
-            return way(plan, runs, folder, bench, observer)
+            return conduct(plan, runs, folder, bench, observer)
 
     stored = f"what was measured is stored; go on with `iojoule measure resume {folder.path}`"
     return guarded(opened.drive.device, say, stored, work)

@@ -21,18 +21,16 @@ from iojoule.measure.drive.power_measurement import (
 )
 from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import (
-    Change,
     NvmeFeature,
     NvmeTransitions,
     PowerLevel,
+    Setting,
     StandbyTimer,
     SysfsValue,
 )
 from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, HostFiles
 from iojoule.measure.point import Point
-
-Setting = tuple[Change, str]
 
 
 def power_state(controller: NvmeController) -> NvmeFeature:

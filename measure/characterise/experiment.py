@@ -1,4 +1,4 @@
-"""The interface of a characterisation experiment, and the jobs and scope that it works with.
+"""The interface of a characterisation experiment, and the jobs and extent that it works with.
 
 A new experiment is one module in `experiments/` with a class of these members, and one line in
 its `__init__.py`. `measure` is also its plan: played on a bench that only records jobs, it tells
@@ -30,7 +30,7 @@ class ScaleName(StrEnum):
 
 
 @dataclass(frozen=True)
-class Scope:
+class Extent:
     """Times, sizes and steps of one characterisation.
 
     Attributes:
@@ -53,15 +53,15 @@ class Scope:
     shares: tuple[float, ...]
     permuted_windows: tuple[int, ...]
 
-    def share_bytes(self, share: float, unit: int = MEBIBYTE) -> int:
-        """A share of the area in whole units, at least one."""
-        return max(unit, int(self.area_bytes * share) // unit * unit)
+    def share_bytes(self, share: float) -> int:
+        """A share of the area in whole mebibytes, at least one."""
+        return _whole(int(self.area_bytes * share))
 
 
-def scope_of(scale: ScaleName, capacity_bytes: int) -> Scope:
-    """The scope for a drive: an eighth of it is used in `quick`, half of it in `full`."""
+def extent_of(scale: ScaleName, capacity_bytes: int) -> Extent:
+    """The extent for a drive: an eighth of it is used in `quick`, half of it in `full`."""
     if scale is ScaleName.QUICK:
-        return Scope(
+        return Extent(
             scale=scale,
             area_bytes=_whole(capacity_bytes // 8),
             run_seconds=0.5,
@@ -76,7 +76,7 @@ def scope_of(scale: ScaleName, capacity_bytes: int) -> Scope:
             shares=(0.25, 0.5, 1.0),
             permuted_windows=(8,),
         )
-    return Scope(
+    return Extent(
         scale=scale,
         area_bytes=_whole(capacity_bytes // 2),
         run_seconds=10.0,
@@ -178,10 +178,10 @@ class Experiment(Protocol):
     def sources(self) -> tuple[str, ...]:
         """Where it comes from, with sections."""
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate; a pure function of the evidence."""
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:

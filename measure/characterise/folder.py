@@ -16,14 +16,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from iojoule.datasets.characteristics import Answer, Status
+from iojoule.datasets.characteristics import ExperimentResult, Status
 from iojoule.datasets.schema import Measurement, Section
 from iojoule.measure.campaign.folder import JsonFolder
 from iojoule.measure.characterise.experiment import ScaleName
 from iojoule.measure.errors import CampaignError
 
 OPTIONS_FILE = "characterise.json"
-ANSWER_FILE = "answer.json"
+RESULT_FILE = "answer.json"
 MEASUREMENTS_FILE = "measurements.json"
 
 
@@ -86,23 +86,25 @@ class CharacteriseFolder(JsonFolder):
         folder.mkdir(parents=True)
         return folder
 
-    def answer(self, name: str) -> Answer | None:
+    def result(self, name: str) -> ExperimentResult | None:
         """The result of an experiment; None before it was run."""
-        if not (self.experiment(name) / ANSWER_FILE).is_file():
+        if not (self.experiment(name) / RESULT_FILE).is_file():
             return None
-        return self.read(f"questions/{name}/{ANSWER_FILE}", Answer)
+        return self.read(f"questions/{name}/{RESULT_FILE}", ExperimentResult)
 
-    def is_answered(self, name: str) -> bool:
-        """Whether it need not be asked again."""
-        answer = self.answer(name)
-        return answer is not None and answer.status is Status.ANSWERED
+    def is_done(self, name: str) -> bool:
+        """Whether it need not be run again."""
+        result = self.result(name)
+        return result is not None and result.status is Status.ANSWERED
 
-    def keep(self, name: str, answer: Answer, measurements: Sequence[Measurement]) -> None:
+    def keep(
+        self, name: str, result: ExperimentResult, measurements: Sequence[Measurement]
+    ) -> None:
         """Store a result: from now on the experiment is done."""
         self.experiment(name).mkdir(parents=True, exist_ok=True)
         measured = Measured(measurements=list(measurements))
         self.write(f"questions/{name}/{MEASUREMENTS_FILE}", measured)
-        self.write(f"questions/{name}/{ANSWER_FILE}", answer)
+        self.write(f"questions/{name}/{RESULT_FILE}", result)
 
     def measurements(self, name: str) -> list[Measurement]:
         """The measurements of an experiment."""

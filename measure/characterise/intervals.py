@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from statistics import mean, stdev
 
 from scipy.stats import norm
 
@@ -27,6 +29,18 @@ def between(value: float, low: float, high: float, unit: str, method: str) -> Es
     return Estimate(
         value=value, low=min(low, value), high=max(high, value), unit=unit, method=method
     )
+
+
+def mean_of(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error: that of the values' own, or of their scatter if it is larger.
+
+    Fewer than three values tell no scatter.
+    """
+    count = len(values)
+    error = math.hypot(*errors) / count
+    if count > 2:
+        error = max(error, stdev(values) / math.sqrt(count))
+    return mean(values), error
 
 
 def missing(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.atomic import write_atomically
-from iojoule.datasets.characteristics import Answer, Characteristics, Estimate, Status
+from iojoule.datasets.characteristics import Characteristics, Estimate, ExperimentResult, Status
 from iojoule.measure.characterise.experiment import Experiment
 from iojoule.measure.errors import CampaignError
 
@@ -52,13 +52,13 @@ def report(characteristics: Characteristics) -> str:
         f"{characteristics.confidence:.0%}; where nothing was found the reason is stated.",
         "",
     ]
-    for name, answer in characteristics.answers.items():
-        lines += [f"## {answer.title}", "", f"`{name}`: {answer.purpose}.", ""]
-        if answer.status is not Status.ANSWERED:
-            lines += [f"{answer.status.value}: {answer.reason}.", ""]
+    for name, result in characteristics.answers.items():
+        lines += [f"## {result.title}", "", f"`{name}`: {result.purpose}.", ""]
+        if result.status is not Status.ANSWERED:
+            lines += [f"{result.status.value}: {result.reason}.", ""]
             continue
         lines += ["| what | estimate | how |", "|---|---|---|"]
-        for label, estimate in answer.estimates.items():
+        for label, estimate in result.estimates.items():
             how = (
                 estimate.method
                 if estimate.reason is None
@@ -67,16 +67,16 @@ def report(characteristics: Characteristics) -> str:
             lines.append(f"| `{label}` | {interval(estimate)} | {how} |")
         lines += [
             "",
-            f"{answer.bytes_written / 1e6:,.1f} MB written, {answer.seconds:.0f} s.",
-            f"After: {', '.join(answer.sources)}.",
+            f"{result.bytes_written / 1e6:,.1f} MB written, {result.seconds:.0f} s.",
+            f"After: {', '.join(result.sources)}.",
             "",
         ]
-        if answer.plot is not None:
-            lines += [f"![{answer.title}]({answer.plot})", ""]
+        if result.plot is not None:
+            lines += [f"![{result.title}]({result.plot})", ""]
     return "\n".join(lines)
 
 
-def draw(experiment: Experiment, answer: Answer, path: Path) -> None:
+def draw(experiment: Experiment, result: ExperimentResult, path: Path) -> None:
     """Draw a result. Raises CampaignError if the file cannot be written; no partial file stays."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -90,11 +90,11 @@ def draw(experiment: Experiment, answer: Answer, path: Path) -> None:
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = figure.add_subplot()
-        experiment.draw(axes, answer.evidence, answer.estimates)
+        experiment.draw(axes, result.evidence, result.estimates)
         axes.set_title(experiment.title, loc="left")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # dates and versions would make two pictures of the same answer differ
+            # dates and versions would make two pictures of the same result differ
             metadata = {"Date": None, "Creator": "iojoule"}
             write_atomically(path, lambda at: figure.savefig(at, format="svg", metadata=metadata))
         except OSError as error:

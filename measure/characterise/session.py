@@ -18,9 +18,9 @@ from iojoule import __version__
 from iojoule.datasets import measured_drive
 from iojoule.datasets.characteristics import (
     FILE_NAME,
-    Answer,
     Characteristics,
     Evidence,
+    ExperimentResult,
     Row,
     Status,
 )
@@ -34,7 +34,7 @@ from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
 from iojoule.measure.campaign.session import inspect_drive, open_sensors
-from iojoule.measure.characterise.experiment import Experiment, Job, ScaleName, Scope, scope_of
+from iojoule.measure.characterise.experiment import Experiment, Extent, Job, ScaleName, extent_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
 from iojoule.measure.characterise.preset import preset_text
@@ -55,8 +55,8 @@ _NOMINAL_IOPS = 1000.0
 class PlanningBench:
     """A `Bench` that does nothing: every row is nominal."""
 
-    def __init__(self, scope: Scope, power_states: Sequence[int]) -> None:
-        self._scope = scope
+    def __init__(self, extent: Extent, power_states: Sequence[int]) -> None:
+        self._extent = extent
         self._states = tuple(power_states)
         self.jobs: list[Job] = []
         self.seconds = 0.0
@@ -70,7 +70,7 @@ class PlanningBench:
         """Note a job."""
         self.jobs.append(job)
         moved = job.bytes_total or len(job.order or ()) * job.request_bytes
-        timed = job.seconds + self._scope.ramp_seconds if not moved else 0.0
+        timed = job.seconds + self._extent.ramp_seconds if not moved else 0.0
         self.seconds += timed + moved / UNKNOWN_WRITE_BYTES_PER_SECOND + OVERHEAD_SECONDS
         return Row(label=job.label, values={"iops": _NOMINAL_IOPS})
 
@@ -81,12 +81,12 @@ class PlanningBench:
 
     def quiet(self, label: str) -> Row:
         """Note a wait."""
-        self.seconds += self._scope.quiet_seconds
+        self.seconds += self._extent.quiet_seconds
         return Row(label=label, values={"quiet": 1.0})
 
     def power_state(self, number: int) -> None:
         """Note a power state."""
-        self.seconds += self._scope.settle_seconds
+        self.seconds += self._extent.settle_seconds
 
     def wake(self, label: str) -> Row:
         """Note a read of one block."""
@@ -104,8 +104,8 @@ class Step:
     obstacle: str | None
 
 
-def rehearse(
-    experiments: Sequence[Experiment], scope: Scope, drive: DriveFacts, *, has_power: bool
+def plan_steps(
+    experiments: Sequence[Experiment], extent: Extent, drive: DriveFacts, *, has_power: bool
 ) -> list[Step]:
     """Jobs, bytes and least time of every experiment."""
     controller = drive.controller
@@ -119,9 +119,9 @@ def rehearse(
             obstacle = "the drive has no controller that sets power states; name --controller"
         elif experiment.needs_power and not has_power:
             obstacle = "it needs a power meter of the drive; name one with --power"
-        bench = PlanningBench(scope, states)
+        bench = PlanningBench(extent, states)
         if obstacle is None:
-            experiment.measure(bench, scope)
+            experiment.measure(bench, extent)
         written = sum(job.bytes_written for job in bench.jobs)
         steps.append(Step(experiment, tuple(bench.jobs), written, bench.seconds, obstacle))
     return steps
@@ -137,7 +137,7 @@ def fills_first(steps: Sequence[Step]) -> bool:
     return writes and not any(step.experiment.name == "slc-cache" for step in possible)
 
 
-def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
+def commands(steps: Sequence[Step], extent: Extent, device: Path) -> list[str]:
     """Every job file, for `--dry-run`."""
     lines = []
     for step in steps:
@@ -145,7 +145,7 @@ def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
         if step.obstacle is not None:
             lines.append(f"# left out: {step.obstacle}")
         for number, job in enumerate(step.jobs, start=1):
-            text = job_text(job, device, scope, number)
+            text = job_text(job, device, extent, number)
             lines.append(f"# run {number}: {job.label}\nfio - <<'JOB'\n{text}JOB")
     return lines
 
@@ -163,14 +163,14 @@ class PlannedExperiments:
 
     drive: DriveFacts
     controller: NvmeController | None
-    scope: Scope
+    extent: Extent
     steps: list[Step]
     fills: bool
 
     @property
     def bytes_written(self) -> int:
         """By all of it, exactly."""
-        filled = self.scope.area_bytes if self.fills else 0
+        filled = self.extent.area_bytes if self.fills else 0
         return filled + sum(step.bytes_written for step in self.steps)
 
     @property
@@ -189,7 +189,7 @@ class CharacteriseRequest:
     base: str
 
 
-def consider(
+def plan_experiments(
     experiments: Sequence[Experiment],
     drive: Path,
     controller: Path | None,
@@ -203,13 +203,13 @@ def consider(
     """
     facts, nvme = inspect_drive(drive, controller)
     settings.require_no_limit(facts, nvme)
-    scope = scope_of(scale, facts.device.size_bytes)
-    steps = rehearse(experiments, scope, facts, has_power=has_power)
-    return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))
+    extent = extent_of(scale, facts.device.size_bytes)
+    steps = plan_steps(experiments, extent, facts, has_power=has_power)
+    return PlannedExperiments(facts, nvme, extent, steps, fills_first(steps))
 
 
 def characterise(
-    considered: PlannedExperiments,
+    planned: PlannedExperiments,
     folder: CharacteriseFolder,
     request: CharacteriseRequest,
     say: Say,
@@ -222,21 +222,19 @@ def characterise(
     """
     for line in restore_abandoned():
         say(line)
-    fio, drive = find_fio(), considered.drive
-    require_unused(drive.device, every_namespace=considered.controller is not None)
-    if considered.bytes_written:
+    fio, drive = find_fio(), planned.drive
+    require_unused(drive.device, every_namespace=planned.controller is not None)
+    if planned.bytes_written:
         require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
     sensors = open_sensors([*request.sensors, _counters(drive)], drive)
-    options = folder.begin(_options(considered, request))
+    options = folder.begin(_options(planned, request))
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
-        if (
-            considered.bytes_written
-        ):  # again: until it was held, another program could have written to it
+        if planned.bytes_written:  # again: until it was held, another program could write to it
             require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
-        rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
-        _Session(considered, folder, rig).ask()
+        rig = Rig(drive, planned.controller, host_facts(), fio, sensors, state, say)
+        _Session(planned, folder, rig).run()
 
     stored = (
         "results so far are stored; give the same command again to resume the experiment that "
@@ -251,20 +249,20 @@ def characterise(
 def write_results(
     folder: CharacteriseFolder, options: Options, base: str, drive: measured_drive.MeasuredDrive
 ) -> Characteristics:
-    """Make characteristics, report, preset and dataset of all answers there are."""
-    answers = {}
+    """Make characteristics, report, preset and dataset of all results there are."""
+    results = {}
     measurements: list[Measurement] = []
     for experiment in EXPERIMENTS:
-        answer = folder.answer(experiment.name)
-        if answer is not None:
-            answers[experiment.name] = answer
+        result = folder.result(experiment.name)
+        if result is not None:
+            results[experiment.name] = result
             measurements += folder.measurements(experiment.name)
     characteristics = Characteristics(
         generator=f"iojoule {__version__}",
         scale=options.scale.value,
         began_utc=options.began_utc,
         drive=drive,
-        answers=answers,
+        answers=results,
     )
     folder.write(FILE_NAME, characteristics)
     folder.write_text(REPORT_FILE, report(characteristics))
@@ -281,13 +279,13 @@ def _counters(drive: DriveFacts) -> str:
     return f"diskstats:{drive.device.carrier},every={COUNTERS_EVERY_SECONDS:g}"
 
 
-def _options(considered: PlannedExperiments, request: CharacteriseRequest) -> Options:
-    node = considered.controller.node if considered.controller is not None else None
+def _options(planned: PlannedExperiments, request: CharacteriseRequest) -> Options:
+    node = planned.controller.node if planned.controller is not None else None
     return Options(
-        drive=str(considered.drive.device.path),
+        drive=str(planned.drive.device.path),
         controller=str(node) if node is not None else None,
-        serial=considered.drive.serial,
-        scale=considered.scope.scale,
+        serial=planned.drive.serial,
+        scale=planned.extent.scale,
         sensors=list(request.sensors),
         began_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
@@ -295,9 +293,9 @@ def _options(considered: PlannedExperiments, request: CharacteriseRequest) -> Op
 
 def _refuse_failures(folder: CharacteriseFolder, characteristics: Characteristics) -> None:
     failed = {
-        name: answer.reason
-        for name, answer in characteristics.answers.items()
-        if answer.status is Status.FAILED
+        name: result.reason
+        for name, result in characteristics.answers.items()
+        if result.status is Status.FAILED
     }
     if failed:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
@@ -310,30 +308,26 @@ def _refuse_failures(folder: CharacteriseFolder, characteristics: Characteristic
 class _Session:
     """The experiments of one call on a held drive."""
 
-    def __init__(
-        self, considered: PlannedExperiments, folder: CharacteriseFolder, rig: Rig
-    ) -> None:
-        self._considered = considered
-        self._scope = considered.scope
+    def __init__(self, planned: PlannedExperiments, folder: CharacteriseFolder, rig: Rig) -> None:
+        self._planned = planned
+        self._extent = planned.extent
         self._folder = folder
         self._rig = rig
 
-    def ask(self) -> None:
+    def run(self) -> None:
         left = [
-            step
-            for step in self._considered.steps
-            if not self._folder.is_answered(step.experiment.name)
+            step for step in self._planned.steps if not self._folder.is_done(step.experiment.name)
         ]
         for step in left:
             if step.obstacle is not None:
-                answer = _answer(step.experiment, Status.SKIPPED, reason=step.obstacle)
-                self._folder.keep(step.experiment.name, answer, [])
+                result = _result(step.experiment, Status.SKIPPED, reason=step.obstacle)
+                self._folder.keep(step.experiment.name, result, [])
         left = [step for step in left if step.obstacle is None]
         if not left:
             return
         self._settle()
         baseline = self._baseline()
-        if self._considered.fills:
+        if self._planned.fills:
             self._fill(baseline)
         for number, step in enumerate(left, start=1):
             self._rig.say(f"question {number} of {len(left)}: {step.experiment.title}")
@@ -354,12 +348,12 @@ class _Session:
             rig.state.set(settings.power_state(rig.controller), str(first))
 
     def _baseline(self) -> Row | None:
-        scope = self._scope
-        self._rig.say(f"measuring idle power for {scope.idle_seconds:g} s")
+        extent = self._extent
+        self._rig.say(f"measuring idle power for {extent.idle_seconds:g} s")
         settle = Settle(
-            baseline_seconds=scope.idle_seconds,
-            window_seconds=scope.quiet_seconds,
-            after_writes_seconds_max=scope.quiet_seconds_max,
+            baseline_seconds=extent.idle_seconds,
+            window_seconds=extent.quiet_seconds,
+            after_writes_seconds_max=extent.quiet_seconds_max,
         )
         baseline = idle.measure_baseline(lambda path: Recorder(self._rig.sensors, path), settle)
         if baseline is None:
@@ -373,9 +367,9 @@ class _Session:
         )
 
     def _fill(self, baseline: Row | None) -> None:
-        self._rig.say(f"writing the first {self._scope.area_bytes / 1e6:,.0f} MB in order")
+        self._rig.say(f"writing the first {self._extent.area_bytes / 1e6:,.0f} MB in order")
         with TemporaryDirectory(prefix="iojoule-fill-") as name:
-            bench = Workbench(self._rig, Path(name), self._scope, baseline)
+            bench = Workbench(self._rig, Path(name), self._extent, baseline)
             bench.start()
             try:
                 fill = Job(
@@ -384,7 +378,7 @@ class _Session:
                     FILL_BYTES,
                     queue_depth=32,
                     pattern=Pattern.SEQUENTIAL,
-                    bytes_total=self._scope.area_bytes,
+                    bytes_total=self._extent.area_bytes,
                 )
                 bench.run(fill)
                 bench.quiet("after")
@@ -393,33 +387,33 @@ class _Session:
 
     def _run_experiment(self, experiment: Experiment, baseline: Row | None) -> None:
         began = time.monotonic()
-        bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._scope, baseline)
+        bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._extent, baseline)
         try:
             bench.start()
             try:
-                experiment.measure(bench, self._scope)
+                experiment.measure(bench, self._extent)
             finally:
                 recording = bench.stop()
             failed = bench.failed()
             if failed is not None:
                 raise SensorError(failed)
             evidence, measurements = bench.complete(recording)
-            estimates = experiment.answer(evidence)
+            estimates = experiment.estimate(evidence)
         except CampaignError:
             raise
         except IojouleError as error:
             self._require_drive()
             self._rig.say(f"{experiment.name} failed: {error.message}")
-            answer = _answer(
+            result = _result(
                 experiment,
                 Status.FAILED,
                 reason=error.message,
                 bytes_written=bench.bytes_written,
                 seconds=time.monotonic() - began,
             )
-            self._folder.keep(experiment.name, answer, [])
+            self._folder.keep(experiment.name, result, [])
             return
-        answer = _answer(
+        result = _result(
             experiment,
             Status.ANSWERED,
             bytes_written=bench.bytes_written,
@@ -431,28 +425,28 @@ class _Session:
                 "plot": f"plots/{experiment.name}.svg",
             }
         )
-        draw(experiment, answer, self._folder.path / f"plots/{experiment.name}.svg")
-        self._folder.keep(experiment.name, answer, measurements)
+        draw(experiment, result, self._folder.path / f"plots/{experiment.name}.svg")
+        self._folder.keep(experiment.name, result, measurements)
 
     def _require_drive(self) -> None:
         """Raises DriveError if the drive is gone: then no other experiment makes sense."""
         device = self._rig.drive.device
-        if device.attribute("size") in (None, "0") or not device.path.exists():
+        if device.has_vanished:
             raise DriveError(
-                f"{device.path}: has vanished; answers so far are stored. Look at dmesg, power "
+                f"{device.path}: has vanished; results so far are stored. Look at dmesg, power "
                 "cycle the drive if need be, and give the same command again"
             )
 
 
-def _answer(
+def _result(
     experiment: Experiment,
     status: Status,
     *,
     reason: str | None = None,
     bytes_written: int = 0,
     seconds: float = 0.0,
-) -> Answer:
-    return Answer(
+) -> ExperimentResult:
+    return ExperimentResult(
         title=experiment.title,
         purpose=experiment.purpose,
         sources=experiment.sources,

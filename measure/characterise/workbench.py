@@ -16,24 +16,25 @@ from iojoule.datasets.schema import Configuration, Measurement, Workload, from_r
 from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.campaign import idle, settings
 from iojoule.measure.campaign.rig import Rig, conditions
-from iojoule.measure.characterise.experiment import Job, Scope
+from iojoule.measure.characterise.experiment import Extent, Job
+from iojoule.measure.drive.nvme import POWER_STATE_MASK
 from iojoule.measure.errors import DriveError, HostStateError, SensorError
 from iojoule.measure.fio import (
     JOB_FILE,
     RESULT_FILE,
+    FioResult,
     JobHost,
     JobTarget,
     JobTiming,
-    Outcome,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
-from iojoule.measure.sensors.protocol import POWER_FIELDS
-from iojoule.measure.sensors.protocol import Scope as PowerScope
+from iojoule.measure.sensors.diskstats import MOVED_BYTES
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Scope
 
 ORDER_FILE = "order.log"
 SLOWEST_BYTES_PER_SECOND = 1e5
@@ -59,28 +60,28 @@ def point_of(job: Job, area_bytes: int) -> Point:
     )
 
 
-def expected_seconds(job: Job, scope: Scope) -> float:
+def expected_seconds(job: Job, extent: Extent) -> float:
     """How long it may take at the most before it hangs."""
     if job.bytes_total is None and job.order is None:
-        return job.seconds + scope.ramp_seconds
+        return job.seconds + extent.ramp_seconds
     size = len(job.order) * job.request_bytes if job.order is not None else job.bytes_total or 0
     return size / SLOWEST_BYTES_PER_SECOND
 
 
-def job_text(job: Job, device: Path, scope: Scope, seed: int) -> str:
+def job_text(job: Job, device: Path, extent: Extent, seed: int) -> str:
     """The text of the job file."""
-    window = job.window_bytes or scope.area_bytes - job.offset_bytes
+    window = job.window_bytes or extent.area_bytes - job.offset_bytes
     size = window // job.request_bytes * job.request_bytes
     timed = job.bytes_total is None and job.order is None
     # what matters is power over rate, not latency; fio's offloaded submission may hang
     timing = (
-        JobTiming(job.seconds, scope.ramp_seconds, offload=False)
+        JobTiming(job.seconds, extent.ramp_seconds, offload=False)
         if timed
         else JobTiming(0, 0, job.bytes_total, time_based=False)
     )
     text = fio_job(
-        point_of(job, scope.area_bytes).workload,
-        point_of(job, scope.area_bytes).configuration,
+        point_of(job, extent.area_bytes).workload,
+        point_of(job, extent.area_bytes).configuration,
         JobTarget(str(device), job.offset_bytes, size),
         timing,
         JobHost(seed=seed),
@@ -103,10 +104,10 @@ def order_text(job: Job, device: Path) -> str:
     )
 
 
-def write_job(job: Job, device: Path, scope: Scope, seed: int, folder: Path) -> None:
+def write_job(job: Job, device: Path, extent: Extent, seed: int, folder: Path) -> None:
     """Put the job's files into a folder."""
     folder.mkdir(parents=True)
-    (folder / JOB_FILE).write_text(job_text(job, device, scope, seed))
+    (folder / JOB_FILE).write_text(job_text(job, device, extent, seed))
     if job.order is not None:
         (folder / ORDER_FILE).write_text(order_text(job, device))
 
@@ -123,7 +124,7 @@ class Observation:
     row: Row
     job: Job | None = None
     point: Point | None = None
-    outcome: Outcome | None = None
+    result: FioResult | None = None
 
 
 def with_sensor_data(
@@ -155,7 +156,7 @@ def with_sensor_data(
 
 
 def _power(row: Row, recording: Recording) -> dict[str, float]:
-    power = recording.power(PowerScope.DEVICE, int(row["begin_ns"]), int(row["end_ns"]))
+    power = recording.power(Scope.DEVICE, int(row["begin_ns"]), int(row["end_ns"]))
     if power is None:
         return {}
     if power.samples == 0:
@@ -169,7 +170,7 @@ def _power(row: Row, recording: Recording) -> dict[str, float]:
         if power.calibration_uncertainty_watts is not None:
             fields["power_calibration_watts"] = power.calibration_uncertainty_watts
     span = int(row["span_begin_ns"]), int(row["span_end_ns"])
-    whole = recording.power(PowerScope.DEVICE, *span)
+    whole = recording.power(Scope.DEVICE, *span)
     if whole is not None and whole.energy_joules is not None:
         fields["span_joules"] = whole.energy_joules
         fields["span_seconds"] = (span[1] - span[0]) * 1e-9
@@ -181,10 +182,7 @@ def _require_alone(observation: Observation, recording: Recording, rig: Rig) -> 
     row, job = observation.row, observation.job
     assert job is not None
     begin, end = int(row["begin_ns"]), int(row["end_ns"])
-    moved = 0.0
-    for rail in ("disk-read-bytes", "disk-write-bytes"):
-        counted = recording.counter(rail, begin, end)
-        moved += counted.per_second if counted is not None else 0.0
+    moved = recording.rate(MOVED_BYTES, begin, end) or 0.0
     own = row["throughput_bytes_per_second"]
     # at 10 Hz the counters lag by up to a reading at either end
     edge = 2 * job.request_bytes * job.queue_depth / ((end - begin) * 1e-9)
@@ -208,7 +206,7 @@ def _trace(
     moved: list[float] = []
     watts: list[float] = []
     for left in range(begin, end - step + 1, step):
-        power = recording.power(PowerScope.DEVICE, left, left + step)
+        power = recording.power(Scope.DEVICE, left, left + step)
         counted = recording.counter(f"disk-{verb}-bytes", left, left + step)
         times.append((left + step - begin) * 1e-9)
         moved.append(counted.delta if counted is not None else 0.0)
@@ -225,14 +223,14 @@ def _fits_the_schema(observation: Observation) -> bool:
     """Whether a reader of the dataset would see all that mattered in the run's fields."""
     if (
         observation.job is None
-        or observation.outcome is None
+        or observation.result is None
         or observation.job.effects
         or observation.job.order is not None
     ):
         return False
     if observation.job.offset_bytes or observation.job.window_bytes is not None:
         return False
-    ratio = observation.outcome.littles_ratio
+    ratio = observation.result.littles_ratio
     return ratio is None or abs(ratio - 1) <= FAIL_ABOVE
 
 
@@ -240,7 +238,7 @@ def _measurement(
     observation: Observation, recording: Recording, rig: Rig, idle: Row | None
 ) -> Measurement:
     assert observation.point is not None
-    assert observation.outcome is not None
+    assert observation.result is not None
     begin, end = int(observation.row["begin_ns"]), int(observation.row["end_ns"])
     power: dict[str, Any] = {}
     for scope, name in POWER_FIELDS.items():
@@ -256,7 +254,7 @@ def _measurement(
             **observation.point.configuration.model_dump(mode="json", exclude_none=True),
             **conditions(rig.drive, rig.host, None, None),
             "series_id": f"characterise/{observation.row.label}",
-            **observation.outcome.observations,
+            **observation.result.observations,
             **power,
         },
         where=observation.row.label,
@@ -273,10 +271,10 @@ _RAGGED_ENDS = 0.3  # of a uniform distribution over one in-flight window: 1 / s
 class Workbench:
     """A `Bench` on a real drive; without `idle_row`, idle power is being measured."""
 
-    def __init__(self, rig: Rig, folder: Path, scope: Scope, idle_row: Row | None) -> None:
+    def __init__(self, rig: Rig, folder: Path, extent: Extent, idle_row: Row | None) -> None:
         self._rig = rig
         self._folder = folder
-        self._scope = scope
+        self._extent = extent
         self._idle = idle_row
         self._observed: list[Observation] = []
         self._recorder = Recorder(rig.sensors, folder / "series")
@@ -323,22 +321,22 @@ class Workbench:
         rig = self._rig
         number = len(self._observed) + 1
         folder = self._folder / "runs" / f"{number:02d}-{job.label.replace(' ', '-')}"
-        write_job(job, rig.drive.device.path, self._scope, number, folder)
+        write_job(job, rig.drive.device.path, self._extent, number, folder)
         begin = time.monotonic_ns()
-        run_fio(rig.fio, folder, expected_seconds(job, self._scope), self._recorder.failed)
+        run_fio(rig.fio, folder, expected_seconds(job, self._extent), self._recorder.failed)
         self._ended_ns = time.monotonic_ns()
-        point = point_of(job, self._scope.area_bytes)
-        outcome = read_outcome(folder, point)
+        point = point_of(job, self._extent.area_bytes)
+        result = read_fio_result(folder, point)
         to_monotonic = time.monotonic_ns() - time.time_ns()
         values = {
             **_setting(job),
-            **_performance(outcome, folder, job),
-            "begin_ns": float(outcome.begin_unix_ns + to_monotonic),
-            "end_ns": float(outcome.end_unix_ns + to_monotonic),
+            **_performance(result, folder, job),
+            "begin_ns": float(result.begin_unix_ns + to_monotonic),
+            "end_ns": float(result.end_unix_ns + to_monotonic),
             "span_begin_ns": float(begin),
             "span_end_ns": float(self._ended_ns),
         }
-        return self._keep(Observation(Row(label=job.label, values=values), job, point, outcome))
+        return self._keep(Observation(Row(label=job.label, values=values), job, point, result))
 
     def rest(self, label: str, seconds: float) -> Row:
         """Do nothing for so long."""
@@ -349,14 +347,14 @@ class Workbench:
 
     def quiet(self, label: str) -> Row:
         """Wait until idle power was drawn for `quiet_seconds`; without a meter wait so long."""
-        begin, needed = time.monotonic_ns(), self._scope.quiet_seconds
+        begin, needed = time.monotonic_ns(), self._extent.quiet_seconds
         since = self._ended_ns or begin
         is_quiet = 0.0
-        while time.monotonic_ns() - begin < self._scope.quiet_seconds_max * 1e9:
+        while time.monotonic_ns() - begin < self._extent.quiet_seconds_max * 1e9:
             idle.pause(self._recorder, _LOOK_SECONDS)
             if (time.monotonic_ns() - since) * 1e-9 < needed + _LOOK_SECONDS:
                 continue
-            recent = self._recorder.recent_power(PowerScope.DEVICE, needed)
+            recent = self._recorder.recent_power(Scope.DEVICE, needed)
             if recent is None or self._idle is None or "power_watts" not in self._idle.values:
                 break
             # not the error of the recent mean: work that begins within the window makes it large
@@ -378,7 +376,7 @@ class Workbench:
         self._rig.state.forget(change)
         self._rig.state.set(change, str(number))
         self._state = number
-        idle.pause(self._recorder, self._scope.settle_seconds)
+        idle.pause(self._recorder, self._extent.settle_seconds)
 
     def wake(self, label: str) -> Row:
         """Read one block and take the time."""
@@ -390,7 +388,7 @@ class Workbench:
     def _state_held(self) -> float | None:
         if self._state is None or self._rig.controller is None:
             return None
-        now = int(settings.power_state(self._rig.controller).get()) & 0x1F
+        now = int(settings.power_state(self._rig.controller).get()) & POWER_STATE_MASK
         return float(now == self._state)
 
     def _keep(self, observed: Observation) -> Row:
@@ -422,7 +420,7 @@ def _setting(job: Job) -> dict[str, float]:
     return fields
 
 
-def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
+def _performance(result: FioResult, folder: Path, job: Job) -> dict[str, float]:
     """Performance by fio, and the standard error of a rate in a closed loop.
 
     With X = N / R the rate errs as the mean latency does: its scatter over the root of the number
@@ -436,11 +434,11 @@ def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
         "latency_p99_ns",
         "cpu_utilisation",
     )
-    values = {name: outcome.observations[name] for name in names if name in outcome.observations}
-    values["requests"] = float(outcome.requests)
+    values = {name: result.observations[name] for name in names if name in result.observations}
+    values["requests"] = float(result.requests)
     stats = _stats(folder)
     error = math.hypot(
-        LEAST_RELATIVE_ERROR, _RAGGED_ENDS * job.queue_depth / max(outcome.requests, 1)
+        LEAST_RELATIVE_ERROR, _RAGGED_ENDS * job.queue_depth / max(result.requests, 1)
     )
     if stats is not None and stats.bins and stats.mean_ns:
         total = sum(stats.bins.values())

@@ -122,7 +122,7 @@ def read_output(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class CommandRequest:
     """What to measure.
 
     Attributes:
@@ -171,7 +171,7 @@ class Request:
             raise InputError(f"{self.folder}: exists and is not an empty folder; name a new one")
 
 
-def sensors_for(request: Request, disk: Disk | None) -> tuple[list[str], list[str]]:
+def sensors_for(request: CommandRequest, disk: Disk | None) -> tuple[list[str], list[str]]:
     """The named sensors, RAPL where readable, CPU load and the drive's I/O.
 
     Raises SensorError if one of them cannot be used.

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -33,7 +33,7 @@ from iojoule.measure.command.record import (
     shares,
     summary,
 )
-from iojoule.measure.command.request import Metric, Request, read_output, sensors_for
+from iojoule.measure.command.request import CommandRequest, Metric, read_output, sensors_for
 from iojoule.measure.drive.block_io import (
     Counters,
     Disk,
@@ -176,13 +176,13 @@ _CACHED = (
 class _Session:
     """A request while it is carried out."""
 
-    request: Request
+    request: CommandRequest
     disk: Disk | None
     sensors: list[str]
     result: CommandResult
     say: Callable[[str], None]
     arrived: Signals
-    tail_seconds: float = field(default=LEAD_SECONDS)
+    tail_seconds: float = LEAD_SECONDS
 
     def keep(self, **changed: object) -> None:
         """Take something into the result and write it down at once."""
@@ -230,7 +230,7 @@ class _Session:
 
 
 def measure_command(
-    request: Request, *, say: Callable[[str], None] = lambda _: None
+    request: CommandRequest, *, say: Callable[[str], None] = lambda _: None
 ) -> CommandResult:
     """Run the program and store what was recorded; must be called in the main thread.
 
@@ -398,7 +398,7 @@ def _find(metrics: Sequence[Metric], folder: Path, notes: list[str]) -> dict[str
 
 
 def _work(
-    request: Request, metrics: dict[str, float | None], program_seconds: float
+    request: CommandRequest, metrics: dict[str, float | None], program_seconds: float
 ) -> float | None:
     value = metrics.get(request.work) if request.work else None
     if value is None or value <= 0:

@@ -1,4 +1,4 @@
-"""A block device in sysfs: identity, size, queue, link."""
+"""A block device in sysfs: identity, size, queue, link, and the places of its counters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,41 @@ import re
 import stat
 import struct
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
-from iojoule.measure.host.host_files import LINK_POLICY, QUEUE
+from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, SYSFS, file_text
 
-SYSFS = Path("/sys")
 SECTOR_BYTES = 512
 """Unit of everything under /sys/block, whatever the drive's own block is."""
+
+
+class Stat(IntEnum):
+    """Places of a drive's counters in /sys/block/X/stat and, behind the name, /proc/diskstats.
+
+    Source: Documentation/admin-guide/iostats.rst of Linux. Discards came with 4.18, flushes with
+    5.5. Times are in ms. A request that asks for a flush counts as a write even without data.
+    """
+
+    READS = 0
+    READS_MERGED = 1
+    READ_SECTORS = 2
+    READ_MS = 3
+    WRITES = 4
+    WRITES_MERGED = 5
+    WRITE_SECTORS = 6
+    WRITE_MS = 7
+    IN_FLIGHT = 8
+    BUSY_MS = 9
+    WAITED_MS = 10
+    DISCARDS = 11
+    DISCARDS_MERGED = 12
+    DISCARD_SECTORS = 13
+    DISCARD_MS = 14
+    FLUSHES = 15
+    FLUSH_MS = 16
+
 
 _BLKGETSIZE64 = 0x80081272  # linux/fs.h: _IOR(0x12, 114, size_t)
 _BLKSSZGET = 0x1268  # linux/fs.h: _IO(0x12, 104)
@@ -64,7 +91,7 @@ class BlockDevice:
 
     def queue_attribute(self, attribute: str) -> str | None:
         """What it says; None where there is none."""
-        return _text(self.queue(attribute))
+        return file_text(self.queue(attribute))
 
     def largest_command_bytes(self, limit: str) -> int | None:
         """Largest command by a limit of its queue, also if each page is a segment.
@@ -82,17 +109,17 @@ class BlockDevice:
         polls = self.queue_attribute("io_poll")
         if polls is None or polls == "0":
             return None if polls is None else 0
-        count = _text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
+        count = file_text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
         return int(count) if count.isdigit() and int(count) > 0 else None
 
     def sectors_written(self) -> int:
-        """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
-        fields = (_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
-        return int(fields[6]) if len(fields) > 6 else 0
+        """Sectors of 512 bytes written since boot, as the block layer counts them."""
+        fields = (file_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
+        return int(fields[Stat.WRITE_SECTORS]) if fields else 0
 
     def attribute(self, relative: str) -> str | None:
         """The text of a file below its folder; None where there is none."""
-        return _text(self.folder / relative)
+        return file_text(self.folder / relative)
 
     def parts(self) -> list[str]:
         """Kernel names of its partitions."""
@@ -108,7 +135,7 @@ class BlockDevice:
         others = []
         if re.fullmatch(r"nvme\d+n\d+", self.name):
             for entry in sorted((self.folder / "device").resolve().glob("nvme*")):
-                number = _text(self.sysfs / "class" / "block" / entry.name / "dev")
+                number = file_text(self.sysfs / "class" / "block" / entry.name / "dev")
                 if re.fullmatch(r"nvme\d+n\d+", entry.name) and entry.name != self.name and number:
                     path = Path("/dev") / entry.name
                     others.append(replace(self, path=path, name=entry.name, number=number))
@@ -141,13 +168,18 @@ class BlockDevice:
     def link(self) -> Link:
         """The PCIe link between host and drive."""
         folder = (self._controller_folder() or self.folder / "device") / "device"
-        speed = _text(folder / "current_link_speed") or ""
-        width = _text(folder / "current_link_width") or ""
+        speed = file_text(folder / "current_link_speed") or ""
+        width = file_text(folder / "current_link_width") or ""
         match = re.match(r"([\d.]+)", speed)
         return Link(
             _SPEEDS.get(float(match[1])) if match else None,
             int(width) if width.isdigit() and int(width) > 0 else None,
         )
+
+    @property
+    def has_vanished(self) -> bool:
+        """Whether the drive is no longer there."""
+        return self.attribute("size") in (None, "0") or not self.path.exists()
 
     @property
     def rotates(self) -> bool:
@@ -169,7 +201,7 @@ class BlockDevice:
     def numa_node(self) -> int | None:
         """The memory node it is attached to; None where the host has but one or does not say."""
         folder = self._controller_folder() or self.folder / "device"
-        text = _text(folder / "device" / "numa_node") or _text(folder / "numa_node")
+        text = file_text(folder / "device" / "numa_node") or file_text(folder / "numa_node")
         return int(text) if text and int(text) >= 0 else None
 
     def _controller_folder(self) -> Path | None:
@@ -223,13 +255,6 @@ def _refuse_what_is_no_drive(path: Path, name: str, sysfs: Path) -> None:
             f"{path}: is built on {', '.join(below)} (LVM, RAID or encryption), not a drive; name "
             "the drive below it"
         )
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
 
 
 def _sizes(path: Path) -> tuple[int, int]:

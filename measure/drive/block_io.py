@@ -1,9 +1,8 @@
 """I/O that reached a drive, from the block layer's counters (/sys/block/X/stat).
 
-Source: Documentation/block/stat.rst of Linux: 11 numbers, with discards since 4.18 and flushes
-since 5.5; sectors of 512 B, times in ms. The kernel counts a request that asks for a flush as a
-write even without data (blk_account_io_done in block/blk-mq.c: "accounting the containing request
-is enough"), and joins waiting flushes: the number of commands is known within bounds only.
+The kernel counts a request that asks for a flush as a write even without data (blk_account_io_done
+in block/blk-mq.c: "accounting the containing request is enough"), and joins waiting flushes: the
+number of commands is known within bounds only.
 Latency runs from queueing to completion of a request.
 """
 
@@ -17,15 +16,16 @@ from pathlib import Path
 from typing import Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS, BlockDevice
+from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Stat
 from iojoule.measure.errors import DriveError, UnsafeDriveError
+from iojoule.measure.host.host_files import PROC, SYSFS
 
 LEAST = 11
 """Numbers that every kernel shows."""
 
 
 def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
-    """The counters of a line of text, in the kernel's order.
+    """The counters of a line of text, by `Stat`.
 
     Raises DriveError if these are none.
     """
@@ -36,9 +36,6 @@ def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
     if len(values) < LEAST:
         raise DriveError(f"{path}: the kernel has no statistics of it; is it still there?")
     return values
-
-
-PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Disk:
         return self.folder.name
 
 
-def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
+def find_disk(path: Path) -> Disk:
     """The drive of a node.
 
     Raises:
@@ -68,7 +65,7 @@ def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
     if not stat.S_ISBLK(status.st_mode):
         raise UnsafeDriveError(f"{path}: is no block device; name a drive such as /dev/nvme0n1")
     try:
-        folder = _folder(status.st_rdev, sysfs).resolve(strict=True)
+        folder = _folder(status.st_rdev).resolve(strict=True)
     except OSError:
         raise DriveError(f"{path}: the kernel does not know this device") from None
     if (folder / "partition").exists():
@@ -79,8 +76,8 @@ def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
     return Disk(path, folder)
 
 
-def _folder(number: int, sysfs: Path) -> Path:
-    return sysfs / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
+def _folder(number: int) -> Path:
+    return SYSFS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
 
 
 class DriveIo(Section):
@@ -117,22 +114,22 @@ class Counters:
     def since(self, earlier: Counters) -> DriveIo:
         """What happened between two readings."""
         come = [now - before for now, before in zip(self.values, earlier.values, strict=True)]
-        discards = come[11] if len(come) > 14 else None
-        flushes = come[15] if len(come) > 16 else None
-        others = come[0] + (discards or 0)
+        discards = come[Stat.DISCARDS] if len(come) > Stat.DISCARDS else None
+        flushes = come[Stat.FLUSHES] if len(come) > Stat.FLUSHES else None
+        writes, others = come[Stat.WRITES], come[Stat.READS] + (discards or 0)
         return DriveIo(
-            reads=come[0],
-            writes=come[4],
-            read_bytes=come[2] * SECTOR_BYTES,
-            write_bytes=come[6] * SECTOR_BYTES,
-            reads_merged=come[1],
-            writes_merged=come[5],
+            reads=come[Stat.READS],
+            writes=writes,
+            read_bytes=come[Stat.READ_SECTORS] * SECTOR_BYTES,
+            write_bytes=come[Stat.WRITE_SECTORS] * SECTOR_BYTES,
+            reads_merged=come[Stat.READS_MERGED],
+            writes_merged=come[Stat.WRITES_MERGED],
             flushes=flushes,
             discards=discards,
-            discard_bytes=come[13] * SECTOR_BYTES if len(come) > 14 else None,
-            device_commands_low=others + max(come[4], flushes or 0),
-            device_commands_high=others + come[4] + flushes if flushes is not None else None,
-            busy_seconds=come[9] * 1e-3,
+            discard_bytes=None if discards is None else come[Stat.DISCARD_SECTORS] * SECTOR_BYTES,
+            device_commands_low=others + max(writes, flushes or 0),
+            device_commands_high=None if flushes is None else others + writes + flushes,
+            busy_seconds=come[Stat.BUSY_MS] * 1e-3,
         )
 
 
@@ -157,10 +154,10 @@ def unwritten_bytes(proc: Path = PROC) -> int | None:
         return None
 
 
-def is_on_disk(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
+def is_on_disk(folder: Path, disk: Disk) -> bool:
     """Whether a folder's file system is directly on the drive or on a partition of it."""
     try:
-        below = _folder(folder.stat().st_dev, sysfs).resolve(strict=True)
+        below = _folder(folder.stat().st_dev).resolve(strict=True)
     except OSError:
         return False
     return below.is_relative_to(disk.folder)
@@ -234,11 +231,15 @@ def read_counters(device: BlockDevice) -> Reading:
     fields = numbers(line, str(device.path))
     return Reading(
         at_ns=at_ns,
-        read=Served(fields[0], fields[2] * SECTOR_BYTES, fields[3]),
-        write=Served(fields[4], fields[6] * SECTOR_BYTES, fields[7]),
-        in_flight=fields[8],
-        busy_ms=fields[9],
+        read=_served(fields, Stat.READS, Stat.READ_SECTORS, Stat.READ_MS),
+        write=_served(fields, Stat.WRITES, Stat.WRITE_SECTORS, Stat.WRITE_MS),
+        in_flight=fields[Stat.IN_FLIGHT],
+        busy_ms=fields[Stat.BUSY_MS],
     )
+
+
+def _served(fields: tuple[int, ...], requests: Stat, sectors: Stat, waited: Stat) -> Served:
+    return Served(fields[requests], fields[sectors] * SECTOR_BYTES, fields[waited])
 
 
 def between(first: Reading, last: Reading, direction: Direction | None = None) -> BlockWindow:

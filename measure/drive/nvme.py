@@ -14,14 +14,13 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from iojoule.datasets.measured_drive import DeclaredState
 from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.errors import DriveError, HostStateError
 
 IDENTIFY_BYTES = 4096
 SMART_BYTES = 512
 
-_CENTIWATT = 0.01
-_MILLIWATT_TENTH = 0.0001
 WATTS_BY_SCALE = {1: 0.0001, 2: 0.01}
 """Unit by a two-bit power scale; 0: the value is not reported, 3: reserved."""
 _KELVIN_AT_ZERO_CELSIUS = 273
@@ -29,42 +28,27 @@ _SMART_UNIT_BYTES = 512_000  # "in thousands of 512-byte units"
 
 
 @dataclass(frozen=True)
-class PowerState:
-    """One power state as declared; a declared cap is not the power drawn. None = not reported."""
-
-    index: int
-    max_power_watts: float
-    operational: bool
-    entry_latency_us: int
-    exit_latency_us: int
-    idle_power_watts: float | None
-    active_power_watts: float | None
-
-
-@dataclass(frozen=True)
 class Controller:
     """Identify Controller.
 
     Attributes:
-        capacity_bytes: 0 = not reported.
         mdts_exponent: Largest transfer as a power of two of the least memory page; 0 = no limit.
         format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
             0 and 1; NVM Express Base Specification 2.1, Identify Controller).
-        warning_celsius: Warning composite temperature; None = not reported.
         limits_power: Whether it takes a Power Limit (CTRATT bit 20 of version 2.3).
+        measures_power: Whether it has Power Measurement (bit 21, likewise).
     """
 
     serial: str
     model: str
     firmware: str
-    capacity_bytes: int
     mdts_exponent: int
     volatile_write_cache: bool
     has_apst: bool
     format_erases_all: bool
-    warning_celsius: float | None
     limits_power: bool
-    power_states: tuple[PowerState, ...]
+    measures_power: bool
+    power_states: tuple[DeclaredState, ...]
 
     @property
     def max_transfer_bytes(self) -> int | None:
@@ -72,7 +56,7 @@ class Controller:
         return (4096 << self.mdts_exponent) if self.mdts_exponent else None
 
     @property
-    def operational_states(self) -> tuple[PowerState, ...]:
+    def operational_states(self) -> tuple[DeclaredState, ...]:
         """The states in which it serves I/O."""
         return tuple(state for state in self.power_states if state.operational)
 
@@ -84,15 +68,11 @@ class Namespace:
     Attributes:
         used_blocks: Blocks in use, where the drive keeps count.
         counts_used: Whether it certainly does: it provisions thinly.
-        preferred_write_bytes: Preferred write granularity; None = not reported.
     """
 
     size_blocks: int
     used_blocks: int
     counts_used: bool
-    block_bytes: int
-    metadata_bytes: int
-    preferred_write_bytes: int | None
 
     @property
     def fill_fraction(self) -> float | None:
@@ -126,18 +106,17 @@ def parse_controller(data: bytes) -> Controller:
     """Read Identify Controller. Raises DriveError if it is empty or has not 4,096 bytes."""
     require_bytes(data, IDENTIFY_BYTES, "Identify Controller")
     states = data[263] + 1
-    warning_kelvin = _int(data, 266, 2)
+    attributes = _int(data, 96, 4)
     return Controller(
         serial=_text(data[4:24]),
         model=_text(data[24:64]),
         firmware=_text(data[64:72]),
-        capacity_bytes=_int(data, 280, 16),
         mdts_exponent=data[77],
         volatile_write_cache=bool(data[525] & 1),
         has_apst=bool(data[265] & 1),
         format_erases_all=bool(data[524] & 3),
-        warning_celsius=float(warning_kelvin - _KELVIN_AT_ZERO_CELSIUS) if warning_kelvin else None,
-        limits_power=bool(_int(data, 96, 4) >> 20 & 1),
+        limits_power=bool(attributes >> 20 & 1),
+        measures_power=bool(attributes >> 21 & 1),
         power_states=tuple(
             _power_state(index, data[2048 + 32 * index : 2080 + 32 * index])
             for index in range(min(states, 32))
@@ -149,12 +128,7 @@ def parse_namespace(data: bytes) -> Namespace:
     """Read Identify Namespace; raises as `parse_controller`."""
     require_bytes(data, IDENTIFY_BYTES, "Identify Namespace")
     size, _, used = struct.unpack_from("<QQQ", data, 0)
-    formats = data[26]
-    metadata, shift = struct.unpack_from("<HB", data, 128 + 4 * (formats & 0x0F))
-    block = 1 << (shift or 9)
-    # NSFEAT bit 4: NPWG and its companions are defined
-    preferred = (_int(data, 64, 2) + 1) * block if data[24] & 0x10 else None
-    return Namespace(size, used, bool(data[24] & 1), block, metadata, preferred)
+    return Namespace(size, used, bool(data[24] & 1))
 
 
 def parse_smart(data: bytes) -> Smart:
@@ -169,11 +143,11 @@ def parse_smart(data: bytes) -> Smart:
     )
 
 
-def _power_state(index: int, data: bytes) -> PowerState:
+def _power_state(index: int, data: bytes) -> DeclaredState:
     flags = data[3]
-    scale = _MILLIWATT_TENTH if flags & 1 else _CENTIWATT
+    scale = WATTS_BY_SCALE[1 if flags & 1 else 2]
     entry, exit_ = struct.unpack_from("<II", data, 4)
-    return PowerState(
+    return DeclaredState(
         index=index,
         max_power_watts=_int(data, 0, 2) * scale,
         operational=not flags & 2,
@@ -182,6 +156,26 @@ def _power_state(index: int, data: bytes) -> PowerState:
         idle_power_watts=_scaled(data, 16, 18),
         active_power_watts=_scaled(data, 20, 22),
     )
+
+
+_OCP_SMART = 0xC0
+"""Log page SMART / Health of the OCP Datacenter NVMe SSD Specification: vendor space on other
+drives, so that only a page with the GUID of that specification is read."""
+
+_OCP_SMART_BYTES = 512
+_OCP_GUID = 0xAFD514C97C6F4F9CA4F2BFEA2810AFC5
+_OCP_CHANGES_FROM_VERSION = 2
+"""Log page version from which bytes 200 to 207 hold the power state change count."""
+
+
+def parse_power_state_changes(data: bytes) -> int | None:
+    """The count of log page C0h; None where the page does not hold it."""
+    if len(data) != _OCP_SMART_BYTES or _int(data, 496, 16) != _OCP_GUID:
+        return None
+    count = _int(data, 200, 8)
+    # all bits set: not implemented
+    known = _int(data, 494, 2) >= _OCP_CHANGES_FROM_VERSION and count != 2**64 - 1
+    return count if known else None
 
 
 def _scaled(data: bytes, value_at: int, scale_at: int) -> float | None:
@@ -234,11 +228,7 @@ class NvmeController:
             DriveError: It does not answer.
             HostStateError: nvme-cli is missing or not permitted; names the remedy.
         """
-        return parse_controller(self.identify_bytes())
-
-    def identify_bytes(self) -> bytes:
-        """Identify Controller as it is; raises as `identify`."""
-        return self._run("id-ctrl", "--raw-binary")
+        return parse_controller(self._run("id-ctrl", "--raw-binary"))
 
     def identify_namespace(self) -> Namespace:
         """What its namespace is; raises as `identify`."""
@@ -259,6 +249,13 @@ class NvmeController:
         return self._run(
             "get-log", f"--log-id={identifier:#x}", f"--log-len={size}", "--raw-binary"
         )
+
+    def power_state_changes(self) -> int | None:
+        """Power state changes since manufacture; None where the drive has no count of them."""
+        try:
+            return parse_power_state_changes(self.log(_OCP_SMART, _OCP_SMART_BYTES))
+        except DriveError:
+            return None  # the log is optional
 
     def feature(self, identifier: int) -> int:
         """The current value of a feature; raises as `identify`."""

@@ -20,8 +20,7 @@ from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.changes import mounts
-
-PROC = Path("/proc")
+from iojoule.measure.host.host_files import PROC
 
 _TIMEOUT_SECONDS = 60.0
 _LOOKS = 5

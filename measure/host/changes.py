@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeGuard
+from typing import Annotated, ClassVar, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme import (
@@ -28,8 +30,7 @@ from iojoule.measure.drive.power_measurement import POWER_LIMIT, same_limit
 from iojoule.measure.drive.transition_table import Transition, decode, encode
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
-
-PROC = Path("/proc")
+from iojoule.measure.host.host_files import PROC
 
 CHOICES = {
     "access times": ("noatime", "relatime", "strictatime"),
@@ -59,8 +60,8 @@ class Mount:
     file_system_options: tuple[str, ...]
 
 
-def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
-    """Everything that is mounted from devices of these numbers (`259:0`)."""
+def mounts(numbers: Collection[str] | None = None, *, proc: Path = PROC) -> list[Mount]:
+    """Everything that is mounted; with `numbers`, from devices of these (`259:0`)."""
     try:
         text = (proc / "self" / "mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
@@ -69,7 +70,7 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
     for line in text.split("\n"):  # a name may hold any other blank of Unicode
         before, _, after = line.partition(" - ")
         words, rest = before.split(" "), after.split(" ")
-        if len(words) > 5 and words[2] in numbers:
+        if len(words) > 5 and (numbers is None or words[2] in numbers):
             point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), words[4])
             kind = rest[0]
             source = rest[1] if len(rest) > 1 else words[2]
@@ -80,7 +81,110 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
 
 
 @dataclass(frozen=True)
-class MountOption:
+class Change(ABC):
+    """One thing that can be set; `get` before `set` gives what restores it."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether what it is about still exists: a node that is gone holds no setting."""
+
+    @abstractmethod
+    def get(self) -> str:
+        """The current value.
+
+        Raises:
+            DriveError: The drive does not answer.
+            HostStateError: The host does not tell.
+        """
+
+    @abstractmethod
+    def set(self, value: str) -> None:
+        """Give it a value and read it back; raises as `get`, also where it is refused."""
+
+    @abstractmethod
+    def command(self, value: str) -> str:
+        """The command line that does the same, for people."""
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """What else loses its value when this is set, so that it has to be remembered too."""
+        return ()
+
+    @property
+    def name(self) -> str:
+        """Its kind and what it is about."""
+        return " ".join(str(part) for part in (self.kind, *asdict(self).values()))
+
+    def has_value(self, value: str) -> bool:
+        """Whether this value is known to be in force; raises as `get`."""
+        return self.get() == value
+
+    def restore(self, value: str) -> bool:
+        """Set the value that it had before where it has another; whether that was needed.
+
+        Raises as `set`.
+        """
+        # what was refused when it was set is as it was; what is gone holds no setting
+        if not self.is_there() or self.has_value(value):
+            return False
+        self.set(value)
+        return True
+
+    def readable_value(self) -> str | None:
+        """The current value; None where it has none, as wbt_lat_usec of a queue without throttling.
+
+        Write-only or unsupported attributes of a queue refuse to be read (block/blk-sysfs.c).
+        """
+        try:
+            return self.get()
+        except IojouleError:
+            return None
+
+
+Setting = tuple[Change, str]
+"""What is set, and the value."""
+
+
+@dataclass(frozen=True)
+class FileChange(Change):
+    """A change of a file of the host."""
+
+    path: str
+
+    def is_there(self) -> bool:
+        """Whether the file exists."""
+        return Path(self.path).exists()
+
+    @abstractmethod
+    def is_settable(self) -> bool:
+        """Whether iojoule may set this file: it is declared in `host_files`."""
+
+
+@dataclass(frozen=True)
+class NodeChange(Change):
+    """A change of the drive or controller behind a node."""
+
+    node: str
+
+    def is_there(self) -> bool:
+        """Whether the node exists."""
+        return Path(self.node).exists()
+
+
+@dataclass(frozen=True)
+class NvmeChange(NodeChange):
+    """A change of an NVMe controller."""
+
+    namespace: int
+
+    def controller(self) -> NvmeController:
+        """Through which it is made."""
+        return NvmeController(Path(self.node), self.namespace)
+
+
+@dataclass(frozen=True)
+class MountOption(Change):
     """One of `CHOICES` of a mounted file system."""
 
     point: str
@@ -123,18 +227,12 @@ class MountOption:
         """The command of mount."""
         return " ".join(self._words(value))
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
     def _words(self, value: str) -> list[str]:
         """With device and mount point, so that fstab is not read, and all options of the mount.
 
         mount(8), remount: where both are named, the options of the mount are replaced.
         """
-        mount = self._top_mount()
-        if mount is None:
-            return ["mount", "-o", f"remount,{value}", self.point]
+        mount = self._mount()
         options = [option for option in mount.options if option not in CHOICES[self.choice]]
         return ["mount", "-o", ",".join(["remount", *options, value]), mount.source, self.point]
 
@@ -151,10 +249,9 @@ class MountOption:
 
 
 @dataclass(frozen=True)
-class TextFile:
+class TextFile(FileChange):
     """A text file; its value is its content, empty where there is none."""
 
-    path: str
     kind: ClassVar[str] = "text-file"
 
     def is_settable(self) -> bool:
@@ -194,50 +291,12 @@ class TextFile:
             return f"rm -f {self.path}"
         return f"cat > {self.path} <<'END'\n{value}END"
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
-
-_CHOICE = re.compile(r"\[([^\]]+)\]")
-
-
-class Change(Protocol):
-    """One thing that can be set; `get` before `set` gives what restores it."""
-
-    kind: ClassVar[str]
-
-    def is_there(self) -> bool:
-        """Whether what it is about still exists: a node that is gone holds no setting."""
-
-    def get(self) -> str:
-        """The current value.
-
-        Raises:
-            DriveError: The drive does not answer.
-            HostStateError: The host does not tell.
-        """
-
-    def set(self, value: str) -> None:
-        """Give it a value; raises as `get`, also where it is refused."""
-
-    def command(self, value: str) -> str:
-        """The command line that does the same, for people."""
-
-    def disturbs(self) -> tuple[Change, ...]:
-        """What else loses its value when this is set, so that it has to be remembered too."""
-
 
 @dataclass(frozen=True)
-class SysfsValue:
+class SysfsValue(FileChange):
     """A file under /sys or /proc with one value, or a choice like `[none] mq-deadline`."""
 
-    path: str
     kind: ClassVar[str] = "sysfs"
-
-    def is_there(self) -> bool:
-        """Whether the file exists."""
-        return Path(self.path).exists()
 
     def get(self) -> str:
         """The value, of a choice the one in brackets."""
@@ -248,8 +307,7 @@ class SysfsValue:
                 f"{self.path}: cannot be read ({error.strerror}); this kernel or drive has no such "
                 "setting: leave it out of the plan"
             ) from None
-        chosen = _CHOICE.search(text)
-        return chosen[1] if chosen else text
+        return host_files.value_in_force(text)
 
     def set(self, value: str) -> None:
         """Write the value and read it back."""
@@ -262,7 +320,8 @@ class SysfsValue:
             ) from None
         except OSError as error:
             raise HostStateError(
-                f"{self.path}: refuses {value!r} ({error.strerror}); it offers: {self._offers()}"
+                f"{self.path}: refuses {value!r} ({error.strerror}); "
+                f"it offers: {host_files.file_text(Path(self.path)) or 'nothing'}"
             ) from None
         now = self.get()
         if now != value:
@@ -287,15 +346,9 @@ class SysfsValue:
         scheduler = Path(self.path)
         if scheduler.parts[-2:] != ("queue", "scheduler"):
             return ()
-        asides = sorted(scheduler.with_name("iosched").glob("*"))
-        asides += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
-        return tuple(SysfsValue(str(change)) for change in asides if change.exists())
-
-    def _offers(self) -> str:
-        try:
-            return Path(self.path).read_text().strip() or "nothing"
-        except OSError:
-            return "nothing"
+        files = sorted(scheduler.with_name("iosched").glob("*"))
+        files += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
+        return tuple(SysfsValue(str(file)) for file in files if file.exists())
 
 
 _NO_LIMIT = {"io.max": "rbps=max wbps=max riops=max wiops=max"}
@@ -303,13 +356,12 @@ _NO_LIMIT = {"io.max": "rbps=max wbps=max riops=max wiops=max"}
 
 
 @dataclass(frozen=True)
-class GroupLimit:
+class GroupLimit(FileChange):
     """The line of one drive, `259:0 ...`, in a file of a control group with limits of I/O.
 
     Sources: cgroup-v2.rst (io.max) and cgroup-v1/blkio-controller.rst (blkio.throttle.*) of Linux.
     """
 
-    path: str
     number: str
     kind: ClassVar[str] = "group-limit"
 
@@ -317,10 +369,6 @@ class GroupLimit:
         """Whether it is such a file."""
         declared = (*host_files.OF_GROUPS, *host_files.SETTABLE)
         return any(files.hold(Path(self.path)) for files in declared)
-
-    def is_there(self) -> bool:
-        """Whether the group still exists."""
-        return Path(self.path).exists()
 
     def get(self) -> str:
         """What its line says behind the number."""
@@ -349,31 +397,21 @@ class GroupLimit:
         """A shell line."""
         return f"echo {self.number} {value} > {self.path}"
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
 
 @dataclass(frozen=True)
-class NvmeFeature:
+class NvmeFeature(NvmeChange):
     """A feature whose value is one number: power state, write cache, power limit."""
 
-    node: str
-    namespace: int
     identifier: int
     kind: ClassVar[str] = "nvme-feature"
 
-    def is_there(self) -> bool:
-        """Whether the node exists."""
-        return Path(self.node).exists()
-
     def get(self) -> str:
         """The current value, decimal."""
-        return str(self._controller().feature(self.identifier))
+        return str(self.controller().feature(self.identifier))
 
     def set(self, value: str) -> None:
         """Set the value and read it back: a controller may ignore what it accepts."""
-        controller = self._controller()
+        controller = self.controller()
         controller.set_feature(self.identifier, int(value))
         now = controller.feature(self.identifier)
         if not self._same(now, int(value)):
@@ -390,38 +428,25 @@ class NvmeFeature:
 
     def command(self, value: str) -> str:
         """The command of nvme-cli."""
-        return self._controller().set_feature_command(self.identifier, int(value))
-
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
-    def _controller(self) -> NvmeController:
-        return NvmeController(Path(self.node), self.namespace)
+        return self.controller().set_feature_command(self.identifier, int(value))
 
 
 @dataclass(frozen=True)
-class NvmeTransitions:
+class NvmeTransitions(NvmeChange):
     """Autonomous power state transitions: the switch and the table, as JSON text."""
 
-    node: str
-    namespace: int
     kind: ClassVar[str] = "nvme-transitions"
-
-    def is_there(self) -> bool:
-        """Whether the node exists."""
-        return Path(self.node).exists()
 
     def get(self) -> str:
         """`{"enabled": ..., "table": hexadecimal}`."""
-        controller = self._controller()
+        controller = self.controller()
         enabled = bool(controller.feature(AUTONOMOUS_TRANSITIONS) & 1)
         return json.dumps({"enabled": enabled, "table": controller.transitions().hex()})
 
     def set(self, value: str) -> None:
         """Set switch and table, and read both back; the table counts where it is switched on."""
         wanted = json.loads(value)
-        controller = self._controller()
+        controller = self.controller()
         table = bytes.fromhex(wanted["table"])
         controller.set_transitions(wanted["enabled"], table)
         if bool(controller.feature(AUTONOMOUS_TRANSITIONS) & 1) != wanted["enabled"]:
@@ -449,33 +474,25 @@ class NvmeTransitions:
             "--data-len=256 --data=TABLE"
         )
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
-    def _controller(self) -> NvmeController:
-        return NvmeController(Path(self.node), self.namespace)
-
 
 @dataclass(frozen=True)
-class StandbyTimer:
+class StandbyTimer(NodeChange):
     """The timer after which a disk stops its platters, in seconds; 0 is off.
 
     No ATA command returns it, so it is taken for off before it is set, the state after power-on;
     restoring it switches it off.
     """
 
-    node: str
     kind: ClassVar[str] = "standby-timer"
-
-    def is_there(self) -> bool:
-        """Whether the node exists."""
-        return Path(self.node).exists()
 
     def get(self) -> str:
         """Off; asks for the drive's state, which does not wake it, to know that it answers."""
         SataDrive(Path(self.node)).state()
         return "0"
+
+    def has_value(self, value: str) -> bool:
+        """Never known."""
+        return False
 
     def set(self, value: str) -> None:
         """Set it; the drive must take the command and still answer."""
@@ -487,21 +504,12 @@ class StandbyTimer:
         """The command of hdparm."""
         return SataDrive(Path(self.node)).command("-S", str(timer_code(float(value))))
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
-
 
 @dataclass(frozen=True)
-class PowerLevel:
+class PowerLevel(NodeChange):
     """The level of Advanced Power Management of a SATA drive, 255 where it is off."""
 
-    node: str
     kind: ClassVar[str] = "apm-level"
-
-    def is_there(self) -> bool:
-        """Whether the node exists."""
-        return Path(self.node).exists()
 
     def get(self) -> str:
         """The level, decimal."""
@@ -520,22 +528,8 @@ class PowerLevel:
         """The command of hdparm."""
         return SataDrive(Path(self.node)).command("-B", value)
 
-    def disturbs(self) -> tuple[Change, ...]:
-        """Nothing."""
-        return ()
 
-
-def has_value(change: Change, value: str) -> bool:
-    """Whether this value is known to be in force; raises as `get`."""
-    return not isinstance(change, StandbyTimer) and change.get() == value
-
-
-def name_of(change: Change) -> str:
-    """Its kind and what it is about."""
-    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))  # type: ignore[call-overload]
-
-
-KINDS: dict[str, type[Any]] = {
+KINDS: dict[str, type[Change]] = {
     change.kind: change
     for change in (
         SysfsValue,
@@ -551,9 +545,8 @@ KINDS: dict[str, type[Any]] = {
 """Every kind of change by its name in the journal."""
 
 
-def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile | GroupLimit]:
-    files = SysfsValue | TextFile | GroupLimit
-    return isinstance(change, files) and not change.is_settable()
+def _undeclared(change: Change) -> TypeGuard[FileChange]:
+    return isinstance(change, FileChange) and not change.is_settable()
 
 
 @cache
@@ -599,4 +592,4 @@ def to_record(change: Change, before: str, after: str | None = None) -> Record:
     """
     if _undeclared(change):
         raise CampaignError(f"{change.path}: is no file that iojoule may set; nothing is set there")
-    return Record(kind=change.kind, target=asdict(change), before=before, after=after)  # type: ignore[call-overload]
+    return Record(kind=change.kind, target=asdict(change), before=before, after=after)

@@ -9,11 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iojoule.measure.host.changes import SysfsValue
-from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, SLEEP_DISABLE
-
-SYSFS = Path("/sys")
-PROC = Path("/proc")
+from iojoule.measure.host.changes import Setting, SysfsValue
+from iojoule.measure.host.host_files import (
+    FREQUENCY_MAX,
+    GOVERNOR,
+    PROC,
+    SLEEP_DISABLE,
+    SYSFS,
+    file_text,
+    value_in_force,
+)
 
 
 @dataclass(frozen=True)
@@ -29,58 +34,43 @@ class HostFacts:
     aspm_policy: str | None
 
 
-def host_facts(*, sysfs: Path = SYSFS, proc: Path = PROC) -> HostFacts:
+def host_facts() -> HostFacts:
     """Read the facts of this host."""
+    policy = file_text(SYSFS / "module/pcie_aspm/parameters/policy")
     return HostFacts(
         host_id=_host_id(),
-        cpu_model=_cpu_model(proc),
+        cpu_model=_cpu_model(),
         cpu_cores=len(os.sched_getaffinity(0)),
         kernel_version=platform.release(),
-        turbo_enabled=_turbo(sysfs),
-        smt_enabled=_flag(_text(sysfs / "devices/system/cpu/smt/active")),
-        aspm_policy=_chosen(_text(sysfs / "module/pcie_aspm/parameters/policy")),
+        turbo_enabled=_turbo(),
+        smt_enabled=_flag(file_text(SYSFS / "devices/system/cpu/smt/active")),
+        aspm_policy=value_in_force(policy) if policy else None,
     )
 
 
 def _host_id() -> str:
-    identity = _text(Path("/etc/machine-id")) or platform.node()
+    identity = file_text(Path("/etc/machine-id")) or platform.node()
     return "host-" + hashlib.sha256(f"iojoule {identity}".encode()).hexdigest()[:12]
 
 
-def _cpu_model(proc: Path) -> str | None:
-    for line in (_text(proc / "cpuinfo") or "").splitlines():
+def _cpu_model() -> str | None:
+    for line in (file_text(PROC / "cpuinfo") or "").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "model name":
             return value.strip()
     return None
 
 
-def _turbo(sysfs: Path) -> bool | None:
+def _turbo() -> bool | None:
     """intel_pstate says it negated, cpufreq's boost directly."""
-    negated = _flag(_text(sysfs / "devices/system/cpu/intel_pstate/no_turbo"))
+    negated = _flag(file_text(SYSFS / "devices/system/cpu/intel_pstate/no_turbo"))
     if negated is not None:
         return not negated
-    return _flag(_text(sysfs / "devices/system/cpu/cpufreq/boost"))
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None
+    return _flag(file_text(SYSFS / "devices/system/cpu/cpufreq/boost"))
 
 
 def _flag(text: str | None) -> bool | None:
     return {"0": False, "1": True}.get(text or "")
-
-
-def _chosen(text: str | None) -> str | None:
-    if text is None or "[" not in text:
-        return text
-    return text.partition("[")[2].partition("]")[0]
-
-
-Setting = tuple[SysfsValue, str]
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class HostControls:
 
     def driver(self) -> str | None:
         """Name of the cpufreq driver."""
-        return _text(self._cpus / "cpu0/cpufreq/scaling_driver")
+        return file_text(self._cpus / "cpu0/cpufreq/scaling_driver")
 
     def may_set_frequency(self) -> bool:
         """Whether frequencies can be set by this user."""
@@ -131,7 +121,7 @@ class HostControls:
         if not self.may_set_frequency():
             return
         for file in GOVERNOR.find(self.sysfs):
-            offered = _text(file.with_name("scaling_available_governors")) or ""
+            offered = file_text(file.with_name("scaling_available_governors")) or ""
             if name in offered.split():
                 yield SysfsValue(str(file)), name
 
@@ -145,7 +135,7 @@ class HostControls:
         folders = self._cpus.glob("cpu0/cpuidle/state[0-9]*")
         return [
             SleepState(
-                _text(folder / "name") or folder.name,
+                file_text(folder / "name") or folder.name,
                 (_number(folder / "latency") or 0.0) * 1e3,
                 (_number(folder / "residency") or 0.0) * 1e3,
             )
@@ -173,7 +163,7 @@ def _writable(files: Sequence[Path]) -> bool:
 
 
 def _number(path: Path) -> float | None:
-    text = _text(path)
+    text = file_text(path)
     try:
         return float(text) if text else None
     except ValueError:

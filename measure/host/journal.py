@@ -26,7 +26,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, Record, has_value, name_of, to_record
+from iojoule.measure.host.changes import Change, Record, to_record
+from iojoule.measure.host.host_files import boot_id, process_start
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -102,8 +103,6 @@ JOURNALS_VARIABLE = "IOJOULE_JOURNALS"
 _OF_ROOT = Path("/var/lib/iojoule-root")
 """Never the folder of the service, which runs as another user: root obeys what lies there."""
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
 
 def journals_folder() -> Path:
     """Where journals are kept: $IOJOULE_JOURNALS, else a folder of this user's own."""
@@ -169,16 +168,16 @@ class HostState:
         if self._now.get(change) == value:
             return
         if change not in self._before:
-            if has_value(change, value):
+            if change.has_value(value):
                 self._now[change] = value
                 return
             self._keep(change, change.get())
         self._now.pop(change, None)
         change.set(value)
         self._now[change] = value
-        for aside in change.disturbs():
-            if (wanted := self._now.get(aside)) is not None:
-                aside.set(wanted)
+        for disturbed in change.disturbs():
+            if (wanted := self._now.get(disturbed)) is not None:
+                disturbed.set(wanted)
 
     def put_back(self, change: Change) -> None:
         """Set the value that was there first, and what setting it disturbs; else do nothing.
@@ -188,10 +187,10 @@ class HostState:
         if change not in self._before:
             return
         self.set(change, self._before[change])
-        for aside in reversed(change.disturbs()):
-            before = self._before.get(aside)
-            if before is not None and aside not in self._now and aside.get() != before:
-                aside.set(before)
+        for disturbed in reversed(change.disturbs()):
+            before = self._before.get(disturbed)
+            if before is not None and disturbed not in self._now and disturbed.get() != before:
+                disturbed.set(before)
 
     def remember(self, change: Change) -> None:
         """Restore its present value at the end, whatever changes it.
@@ -248,13 +247,13 @@ class HostState:
             ) from None
 
     def _keep(self, change: Change, before: str) -> None:
-        asides = {
+        others = {
             disturbed: value
             for disturbed in change.disturbs()
-            if (value := _readable_value(disturbed)) is not None
+            if (value := disturbed.readable_value()) is not None
         }
         # behind them, so that it is put back before them
-        self._remember({**asides, **self._before, change: before})
+        self._remember({**others, **self._before, change: before})
 
     def _remember(self, changes: dict[Change, str]) -> None:
         folder = self._path.parent
@@ -276,7 +275,7 @@ class HostState:
             drive=self._drive,
             pid=os.getpid(),
             pid_started=process_start(os.getpid()),
-            boot_id=_boot_id(),
+            boot_id=boot_id() or "unknown",
             changes=[to_record(change, before) for change, before in changes.items()],
         )
         write_trusted(self._path, content.model_dump_json(indent=1))
@@ -305,7 +304,7 @@ def _require_free(folder: Path, changes: Collection[Change]) -> None:
         if shared and content.pid != os.getpid() and _alive(content):
             raise HostStateError(
                 f"{content.drive}: process {content.pid} of iojoule has changed what is to be "
-                f"changed here ({name_of(shared[0])}) and puts it back when it ends, so nothing is "
+                f"changed here ({shared[0].name}) and puts it back when it ends, so nothing is "
                 "changed; end that one first"
             )
 
@@ -318,9 +317,7 @@ def _put_back(changes: Mapping[Change, str], say: Callable[[str], None]) -> dict
     failed = {}
     for change, value in reversed(list(changes.items())):
         try:
-            # what was refused when it was set is as it was; what is gone holds no setting
-            if change.is_there() and not has_value(change, value):
-                change.set(value)
+            if change.restore(value):
                 say(change.command(value))
         except IojouleError as error:
             failed[change] = f"`{change.command(value)}` ({error.message})"
@@ -361,22 +358,11 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     return messages
 
 
-def _readable_value(change: Change) -> str | None:
-    """The value of what another change would disturb; None where it has none, as wbt without wbt.
-
-    Write-only or unsupported attributes of a queue refuse to be read (block/blk-sysfs.c).
-    """
-    try:
-        return change.get()
-    except IojouleError:
-        return None
-
-
 def _restore(path: Path) -> list[str]:
     content = _journal(path)
     if _alive(content):
         return []
-    if content.boot_id != _boot_id():
+    if content.boot_id != (boot_id() or "unknown"):
         path.unlink(missing_ok=True)
         return [f"{content.drive}: the host was restarted since, which restored it"]
     # all of it is known before any of it is obeyed
@@ -415,24 +401,3 @@ def _journal(path: Path) -> Journal:
 def _alive(content: Journal) -> bool:
     started = process_start(content.pid)
     return started is not None and started == content.pid_started
-
-
-def process_start(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot (proc(5), stat); None = it no longer runs.
-
-    With its number this identifies a process for good: numbers are reused. A zombie counts as
-    ended.
-    """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else int(fields[19])
-
-
-def _boot_id() -> str:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return "unknown"

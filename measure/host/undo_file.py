@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, Record, name_of, to_record
+from iojoule.measure.host.changes import Change, Record, to_record
 from iojoule.measure.host.guard import signal_handler
 from iojoule.measure.host.journal import HostState, read_trusted, write_trusted
 
@@ -110,24 +110,17 @@ def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
         HostStateError: The host does not tell a value.
     """
     own = {change: Entry(change, change.get(), value) for change, value in settings}
-    asides: dict[Change, Entry] = {}
+    others: dict[Change, Entry] = {}
     for change in own:
-        for aside in change.disturbs():
-            if aside not in own and (entry := _aside(aside)) is not None:
-                asides.setdefault(aside, entry)
+        for disturbed in change.disturbs():
+            if disturbed not in own and (value := disturbed.readable_value()) is not None:
+                others.setdefault(disturbed, Entry(disturbed, value, None))
     # put back the other way round: what others disturb last
-    return (*asides.values(), *_disturbed_first(own))
-
-
-def _aside(change: Change) -> Entry | None:
-    try:
-        return Entry(change, change.get(), None)
-    except IojouleError:
-        return None  # an attribute that this kernel does not allow to read
+    return (*others.values(), *_disturbed_first(own))
 
 
 def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
-    disturbed = {aside for change in own for aside in change.disturbs()}
+    disturbed = {other for change in own for other in change.disturbs()}
     return sorted(own.values(), key=lambda setting: setting.change not in disturbed)
 
 
@@ -157,7 +150,7 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
     strangers = [entry for entry in undo.entries if _changed_by_others(entry)]
     if strangers and not force:
         listed = "; ".join(
-            f"{name_of(entry.change)} was set to {entry.after} and is now {entry.change.get()}"
+            f"{entry.change.name} was set to {entry.after} and is now {entry.change.get()}"
             for entry in strangers
         )
         raise HostStateError(

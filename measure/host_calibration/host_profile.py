@@ -20,7 +20,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, HostFacts
-from iojoule.measure.host_calibration.runs import DEEP, LoadResult, Step
+from iojoule.measure.host_calibration.loads import DEEP, Load, LoadResult
 from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
 from iojoule.model.fit.host_power import expected_operation, fit_host_power, fit_system_power
 from iojoule.model.recipe import (
@@ -44,7 +44,7 @@ SUPPLY_SLOPE = (1.12, 0.08)
 
 
 @dataclass(frozen=True)
-class Reading:
+class LoadReading:
     """One load and what was recorded meanwhile; powers with their standard errors."""
 
     done: LoadResult
@@ -55,9 +55,9 @@ class Reading:
     wall_watts: tuple[float, float] | None
 
     @property
-    def step(self) -> Step:
+    def load(self) -> Load:
         """What ran."""
-        return self.done.step
+        return self.done.load
 
     @property
     def others_cores(self) -> float:
@@ -67,10 +67,10 @@ class Reading:
     @property
     def plain(self) -> bool:
         """Whether nothing but the load was set."""
-        return self.step.hertz is None and self.step.sleep_limit is None
+        return self.load.hertz is None and self.load.sleep_limit is None
 
 
-def from_wall_power(readings: Sequence[Reading]) -> list[Reading]:
+def from_wall_power(readings: Sequence[LoadReading]) -> list[LoadReading]:
     """CPU power from wall power: an assumed idle part, and the increase.
 
     Raises SensorError if idle wall power is unknown.
@@ -78,7 +78,7 @@ def from_wall_power(readings: Sequence[Reading]) -> list[Reading]:
     idle = [
         reading.wall_watts[0]
         for reading in readings
-        if reading.wall_watts and reading.step.kind == "idle"
+        if reading.wall_watts and reading.load.kind == "idle"
     ]
     if not idle:
         raise SensorError(
@@ -100,7 +100,7 @@ def from_wall_power(readings: Sequence[Reading]) -> list[Reading]:
     ]
 
 
-def with_idle_uncertainty(power: HostPower, readings: Sequence[Reading]) -> HostPower:
+def with_idle_uncertainty(power: HostPower, readings: Sequence[LoadReading]) -> HostPower:
     """The law with what the wall cannot tell: how much of its idle power is the processors'."""
     base = min(reading.wall_watts[0] for reading in readings if reading.wall_watts)
     covariance = np.array(power.covariance)
@@ -139,7 +139,7 @@ class CalibrationResults:
     facts: HostFacts
     controls: HostControls
     cpus: int
-    readings: Sequence[Reading]
+    readings: Sequence[LoadReading]
     sensors: list[str]
     gaps: list[str]
     measured_utc: str
@@ -160,7 +160,7 @@ def host_profile(results: CalibrationResults) -> HostProfile:
     power, operation = fit_host_power(_power(results, readings, wall_only), operation)
     if wall_only:
         power = with_idle_uncertainty(power, readings)
-    if not any(reading.step.engine for reading in readings):
+    if not any(reading.load.engine for reading in readings):
         performance = None
     else:
         performance = _performance(results, readings)
@@ -190,7 +190,7 @@ def _figure(
 
 
 def _power(
-    results: CalibrationResults, readings: Sequence[Reading], wall_only: bool
+    results: CalibrationResults, readings: Sequence[LoadReading], wall_only: bool
 ) -> HostPowerRecipe:
     """Wide priors, and an anchor for every window with CPU power. Raises SensorError if too few."""
     anchors = [anchor for reading in readings if (anchor := _anchor(reading)) is not None]
@@ -231,20 +231,20 @@ def _power(
     )
 
 
-def _anchor(reading: Reading) -> HostAnchor | None:
+def _anchor(reading: LoadReading) -> HostAnchor | None:
     if reading.cpu_watts is None or reading.cpu_watts[0] <= 0:
         return None
     watts, error = reading.cpu_watts
-    step = reading.step
+    load = reading.load
     return HostAnchor(
         busy_cores=reading.busy_cores,
         serving_cores=max(
-            min(step.cpus + reading.others_cores, reading.busy_cores + step.cpus),
+            min(load.cpus + reading.others_cores, reading.busy_cores + load.cpus),
             reading.busy_cores,
         ),
         wakeups_per_second=reading.done.wakeups_per_second,
-        frequency_hertz=reading.hertz if step.hertz is not None and reading.hertz else step.hertz,
-        cstate_limit=step.sleep_limit,
+        frequency_hertz=reading.hertz if load.hertz is not None and reading.hertz else load.hertz,
+        cstate_limit=load.sleep_limit,
         watts=watts,
         sd=float(np.hypot(error, MISFIT * watts)),
         evidence=Evidence.MEASURED,
@@ -252,14 +252,14 @@ def _anchor(reading: Reading) -> HostAnchor | None:
     )
 
 
-def _dram(readings: Sequence[Reading]) -> tuple[Figure, Figure] | None:
+def _dram(readings: Sequence[LoadReading]) -> tuple[Figure, Figure] | None:
     """Idle watts of the memory and joules for a byte, from idle windows and those that copied."""
     idle = [
         reading.dram_watts
         for reading in readings
-        if reading.dram_watts and reading.step.kind == "idle"
+        if reading.dram_watts and reading.load.kind == "idle"
     ]
-    busy = [reading for reading in readings if reading.dram_watts and reading.step.kind == "copy"]
+    busy = [reading for reading in readings if reading.dram_watts and reading.load.kind == "copy"]
     if not idle or not busy:
         return None
     watts = np.array([value for value, _ in idle])
@@ -320,8 +320,8 @@ def _clock(results: CalibrationResults) -> ClockRecipe | None:
         for reading in results.readings
         if reading.hertz
         and reading.plain
-        and reading.step.kind == "burn"
-        and reading.step.amount == 1.0
+        and reading.load.kind == "burn"
+        and reading.load.amount == 1.0
     ]
     reference = float(np.mean(busy)) if busy else span[1]
     spread = float(np.std(busy)) if len(busy) > 1 else 0.05 * reference
@@ -350,7 +350,7 @@ def _clock(results: CalibrationResults) -> ClockRecipe | None:
 
 
 def _performance(
-    results: CalibrationResults, readings: Sequence[Reading]
+    results: CalibrationResults, readings: Sequence[LoadReading]
 ) -> HostPerformance | None:
     """Core time of each engine, from its runs at depth 1 and deep.
 
@@ -361,9 +361,9 @@ def _performance(
     shrink = DEEP**-WAKEUP_EXPONENT
     for engine in Engine:
         each = {
-            reading.step.depth: reading.done.own_cores / reading.done.operations_per_second * 1e9
+            reading.load.depth: reading.done.own_cores / reading.done.operations_per_second * 1e9
             for reading in readings
-            if reading.step.engine is engine and reading.done.operations_per_second > 0
+            if reading.load.engine is engine and reading.done.operations_per_second > 0
         }
         if 1 not in each:
             continue
@@ -395,7 +395,7 @@ def _performance(
 
 
 def _system(
-    results: CalibrationResults, readings: Sequence[Reading], gaps: list[str]
+    results: CalibrationResults, readings: Sequence[LoadReading], gaps: list[str]
 ) -> SystemPower | None:
     """The wall over packages and memory; None without a meter there."""
     anchors = []

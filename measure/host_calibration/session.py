@@ -16,11 +16,22 @@ from iojoule.datasets.profile import HostProfile
 from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
-from iojoule.measure.host.facts import PROC, HostControls, host_facts
+from iojoule.measure.host.facts import HostControls, host_facts
 from iojoule.measure.host.guard import signal_handler
+from iojoule.measure.host.host_files import PROC
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host_calibration.host_profile import CalibrationResults, Reading, host_profile
-from iojoule.measure.host_calibration.runs import Bench, LoadResult, Plan, plan, target_file
+from iojoule.measure.host_calibration.host_profile import (
+    CalibrationResults,
+    LoadReading,
+    host_profile,
+)
+from iojoule.measure.host_calibration.loads import (
+    Bench,
+    LoadPlan,
+    LoadResult,
+    plan_loads,
+    target_file,
+)
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
@@ -33,7 +44,7 @@ _CPU_SENSOR = "cpu"
 
 
 @dataclass(frozen=True)
-class Request:
+class CalibrationRequest:
     """Options of a calibration.
 
     Attributes:
@@ -56,23 +67,23 @@ class Request:
 class Prepared:
     """What will be done, and with which instruments."""
 
-    request: Request
+    request: CalibrationRequest
     sensors: list[Sensor]
     cpus: list[int]
-    plan: Plan
+    plan: LoadPlan
     gaps: list[str]
 
     def commands(self) -> Iterator[str]:
-        """Every step and the settings it changes, for people."""
+        """Every load and the settings it changes, for people."""
         for governor, name in self.request.controls.governor("performance"):
             yield governor.command(name)
-        for number, step in enumerate(self.plan.steps, 1):
-            yield f"# {number}. {step.words}, {self.plan.window_seconds:.0f} s"
-            for change, value in _settings(self.request.controls, step.hertz, step.sleep_limit):
+        for number, load in enumerate(self.plan.loads, 1):
+            yield f"# {number}. {load.words}, {self.plan.window_seconds:.0f} s"
+            for change, value in _settings(self.request.controls, load.hertz, load.sleep_limit):
                 yield change.command(value)
 
 
-def prepare(request: Request) -> Prepared:
+def prepare(request: CalibrationRequest) -> Prepared:
     """Inspect sensors and settings; changes nothing.
 
     Raises:
@@ -91,7 +102,7 @@ def prepare(request: Request) -> Prepared:
     if request.folder is None:
         gaps.append("paths: no --folder was named, so no engine was run against a file")
     hertz = [sensor.probe().nominal_hertz for sensor in sensors if sensor.name != _CPU_SENSOR]
-    chosen = plan(
+    chosen = plan_loads(
         len(cpus), controls, request.minutes, min(hertz), target=request.folder is not None
     )
     return Prepared(request, sensors, cpus, chosen, gaps)
@@ -149,15 +160,15 @@ def _record(
         with HostState(SUBJECT, note=say) as whole:
             for change, value in controls.governor("performance"):
                 whole.set(change, value)
-            for number, step in enumerate(prepared.plan.steps, 1):
-                say(f"{number} of {len(prepared.plan.steps)}: {step.words}")
-                before, began = cpu.ask()[0], time.monotonic()
+            for number, load in enumerate(prepared.plan.loads, 1):
+                say(f"{number} of {len(prepared.plan.loads)}: {load.words}")
+                before, began = cpu.poll()[0], time.monotonic()
                 with HostState(SUBJECT) as own:
-                    for setting, value in _settings(controls, step.hertz, step.sleep_limit):
+                    for setting, value in _settings(controls, load.hertz, load.sleep_limit):
                         own.set(setting, value)
-                    done.append(bench.run(number, step, prepared.plan.window_seconds))
+                    done.append(bench.run(number, load, prepared.plan.window_seconds))
                 if number == 1:  # idle: whatever is busy is not ours
-                    company = (cpu.ask()[0] - before) / (time.monotonic() - began)
+                    company = (cpu.poll()[0] - before) / (time.monotonic() - began)
                     _require_idle_host(company, prepared.request.others_cores)
                 if recorder.failed():
                     raise SensorError(f"{recorder.failed()}; start again")
@@ -177,7 +188,7 @@ def _require_idle_host(busy_cores: float, allowed: float) -> None:
         )
 
 
-def _reading(done: LoadResult, recording: Recording) -> Reading:
+def _reading(done: LoadResult, recording: Recording) -> LoadReading:
     begin, end = done.begin_ns, done.end_ns
 
     def watts(scope: Scope) -> tuple[float, float] | None:
@@ -195,8 +206,8 @@ def _reading(done: LoadResult, recording: Recording) -> Reading:
         else None
     )
     if busy is None:
-        raise SensorError(f"the CPU time of {done.step.words} was not recorded; start again")
-    return Reading(
+        raise SensorError(f"the CPU time of {done.load.words} was not recorded; start again")
+    return LoadReading(
         done=done,
         busy_cores=busy.per_second,
         hertz=hertz.mean if hertz is not None else None,
@@ -215,7 +226,7 @@ def _settings(
         yield from controls.sleep_limit(sleep_limit)
 
 
-def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
+def _sensors(request: CalibrationRequest) -> tuple[list[Sensor], list[str]]:
     """The sensors that answer, and the gaps.
 
     Raises SensorError if a named one fails or none is left.

@@ -13,25 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab.disk_control import DiskControl
-from iojoule.measure.lab.host_power import HostPower
+from iojoule.measure.lab.host_power import host_joules
 from iojoule.measure.lab.parts import FAULTS
 from iojoule.measure.lab.paths import LabPaths, Process, open_own
 
 KINDS = ("read", "write", "trim", "flush")
 _PERCENTILES = {"latency_p50_ns": 50, "latency_p99_ns": 99, "latency_p999_ns": 99.9}
-SECTOR_BYTES = 512
 
 
-def record(
-    control: DiskControl, begin_ns: int, end_ns: int, host: HostPower | None = None
-) -> dict[str, Any]:
-    """I/O and energy of the drive in [begin_ns, end_ns), CLOCK_MONOTONIC: the ground truth.
+def record(control: DiskControl, begin_ns: int, end_ns: int) -> dict[str, Any]:
+    """I/O and energy of drive and host in [begin_ns, end_ns), CLOCK_MONOTONIC: the ground truth.
 
     Latencies run from a command's arrival to the end of its reply; `iops` and throughput are over
-    the whole time. With `host`: joules of package, core and memory. Raises LabError if the daemon
-    does not answer, or no longer knows that time.
+    the whole time. Raises LabError if the daemon does not answer, or no longer knows that time.
     """
     completions = control.completions(begin_ns, end_ns)
     seconds = (end_ns - begin_ns) / 1e9
@@ -48,10 +45,9 @@ def record(
     }
     for number, name in enumerate(KINDS):
         fields[name] = _one_kind(packed[(kinds == number) & ~failed], seconds)
-    if host is not None:
-        commands = sum(fields[name]["completions"] for name in KINDS)
-        moved = fields["read"]["bytes"] + fields["write"]["bytes"]
-        fields["host_energy_joules"] = host.joules(seconds, commands, moved)
+    commands = sum(fields[name]["completions"] for name in KINDS)
+    moved = fields["read"]["bytes"] + fields["write"]["bytes"]
+    fields["host_energy_joules"] = host_joules(seconds, commands, moved)
     return fields
 
 
@@ -124,7 +120,7 @@ class LabClient:
         end = time.monotonic_ns() if end_ns is None else end_ns
         if not begin_ns < end:
             raise LabError(f"{begin_ns} to {end} is no time; the end comes after the beginning")
-        return record(self.disk, begin_ns, end, HostPower())
+        return record(self.disk, begin_ns, end)
 
     def status(self) -> dict[str, Any]:
         """Whether the processes run, and what the drive does now."""

@@ -48,12 +48,9 @@ DOMAINS = (
 """Package contains core; psys contains package and memory, and not the drive."""
 
 
-class HostPower:
-    """How the host's joules come about."""
-
-    def joules(self, seconds: float, commands: int, moved: int) -> dict[str, float]:
-        """By the name of the counter."""
-        return {domain.name: domain.joules(seconds, commands, moved) for domain in DOMAINS}
+def host_joules(seconds: float, commands: int, moved: int) -> dict[str, float]:
+    """Joules of the host by the name of the counter, in that time with so much I/O."""
+    return {domain.name: domain.joules(seconds, commands, moved) for domain in DOMAINS}
 
 
 class RaplTree:

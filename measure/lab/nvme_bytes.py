@@ -11,7 +11,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iojoule.measure.drive.power_measurement import JOULES_PER_WATT_HOUR
 from iojoule.measure.lab.power_meter import LARGEST_MINUTES
 from iojoule.sim.physical_options import PowerState, PowerTransition
 
@@ -20,6 +19,7 @@ IDENTIFY_BYTES = 4096
 PAGE_BYTES = 4096
 """Smallest memory page (CAP.MPSMIN), the unit of MDTS."""
 KELVIN = 273
+JOULES_PER_WATT_HOUR = 3600.0
 NVME_VERSION = 0x00020000
 
 

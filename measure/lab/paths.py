@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.measure.errors import LabError
+from iojoule.measure.host.host_files import START_FIELD, process_fields, process_start
 
 SCHEMA_VERSION = 1
 
@@ -120,16 +121,15 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """The running process of that number. Raises LabError if there is none."""
-        current = _stat(pid)
-        if current is None:
+        """The process of that number, though it ended. Raises LabError if it is not there."""
+        fields = process_fields(pid)
+        if fields is None:
             raise LabError(f"process {pid} ended as soon as it began")
-        return cls(pid, current[1])
+        return cls(pid, int(fields[START_FIELD]))
 
     def runs(self) -> bool:
         """Whether it is still there, and not only waiting to be reaped."""
-        current = _stat(self.pid)
-        return current is not None and current[1] == self.started and current[0] not in "ZX"
+        return process_start(self.pid) == self.started
 
     def end(self, *, patience_seconds: float = 5.0) -> None:
         """SIGTERM, and SIGKILL if that does not do."""
@@ -147,13 +147,3 @@ class Process:
     def as_json(self) -> dict[str, int]:
         """What `Process(**...)` takes."""
         return {"pid": self.pid, "started": self.started}
-
-
-def _stat(pid: int) -> tuple[str, int] | None:
-    """State and start time of a process (proc(5), fields 3 and 22)."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields[0], int(fields[19])

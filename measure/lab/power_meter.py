@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import struct
 
-from iojoule.measure.drive.power_measurement import BIN_WATTS, HEADER_BYTES, power_word
+from iojoule.measure.drive.power_measurement import HEADER_BYTES, power_word
 from iojoule.measure.errors import DriveError, LabError
 from iojoule.measure.lab.disk_control import DiskControl
 
 ERROR_PERCENT = 1
 BINS = 64
+BIN_WATTS = 0.25
+"""Width of a bin of the histogram: the specification allows no other."""
 LARGEST_MINUTES = 1440
 
 _SECOND_NS = 10**9

@@ -139,6 +139,8 @@ TRANSMIT_BYTES = 1 << 16
 HOST_TIMEOUT_SECONDS = 2.0
 """How long the firmware waits for the host within `R` and `W` before it resets itself."""
 CURRENT_NOISE_LEVELS = 0.8
+ZERO_CURRENT_VOLTS = 1.65
+"""Output of a current sensor without current."""
 VOLTAGE_NOISE_LEVELS = 0.6
 
 
@@ -150,11 +152,10 @@ class EmulatedPair:
     volts: float
     sensitivity: float = 0.12
     gain: float = 0.09
-    vref_volts: float = 1.65
 
     def records(self) -> tuple[SensorRecord, SensorRecord]:
         """The configuration of the pair's current and voltage sensor."""
-        current = SensorRecord("MLX10", self.name, self.vref_volts, self.sensitivity, True)
+        current = SensorRecord("MLX10", self.name, ZERO_CURRENT_VOLTS, self.sensitivity, True)
         return current, SensorRecord("voltage", self.name, 0.0, self.gain, True)
 
 

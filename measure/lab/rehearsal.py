@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.catalogue import Drive, load_catalogue
-from iojoule.datasets.errors import UnknownDeviceError
+from iojoule.datasets.catalogue import Drive, catalogued
 from iojoule.datasets.profile import (
     DevicePower,
     DeviceProfile,
@@ -27,6 +26,7 @@ from iojoule.datasets.profile import (
     shipped_profiles,
 )
 from iojoule.datasets.vocabulary import Operation, Pattern
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import drives
 from iojoule.model.evaluate.device_power import active_value
@@ -41,7 +41,6 @@ from iojoule.sim.physical_options import PowerOptions, PowerState
 Floats = NDArray[np.float64]
 
 FIRST_LINE = "iojoule-lab-profile 1"
-SECTOR_BYTES = 512
 PATTERNS = (Pattern.RANDOM, Pattern.SEQUENTIAL)
 SURFACES = tuple(product((Operation.READ, Operation.WRITE), PATTERNS))
 """Operation and pattern, in the order of the text."""
@@ -265,7 +264,7 @@ def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None)
     """
     power = _power_of(profile)
     _check(slow_down)
-    known = _catalogue(profile)
+    known = catalogued(profile.device)
     stand_ins = _stand_ins(profile)
     limit = profile.max_transfer_bytes
     limited = limit <= 1 << 27  # what measures nothing writes down a terabyte
@@ -359,13 +358,6 @@ def _stand_ins(profile: DeviceProfile) -> list[str]:
             "writes: as the purged drive takes them; no collecting, no work afterwards"
         )
     return stand_ins
-
-
-def _catalogue(profile: DeviceProfile) -> Drive | None:
-    try:
-        return load_catalogue().get(profile.device)
-    except UnknownDeviceError:
-        return None
 
 
 def _capacity(profile: DeviceProfile, known: Drive | None, stand_ins: list[str]) -> int:

@@ -9,8 +9,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, program_environment, run_program
 from iojoule.measure.errors import LabError
+from iojoule.measure.host.changes import mounts
+from iojoule.measure.host.host_files import file_text
 from iojoule.measure.lab.paths import LabPaths
 
 BUILT = Path(__file__).parent / "built"
@@ -48,21 +50,11 @@ def program(name: str) -> str:
 
 def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
     """Standard output of a program. Raises LabError if it fails, is missing, or takes too long."""
-    command = [program(words[0]), *words[1:]]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=True,
-            env=program_environment(),
-        )
-    except subprocess.TimeoutExpired:
-        raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
-    except subprocess.CalledProcessError as error:
-        raise LabError(f"`{' '.join(words)}` failed: {error.stderr.strip()}") from None
-    return done.stdout
+    hangs = LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s")
+    done = run_program([program(words[0]), *words[1:]], seconds=seconds, hangs=hangs)
+    if done.returncode != 0:
+        raise LabError(f"`{' '.join(words)}` failed: {done.stderr.decode().strip()}")
+    return done.stdout.decode()
 
 
 _SYS_BLOCK = Path("/sys/block")
@@ -92,11 +84,7 @@ def attach(image: Path, max_transfer_bytes: int) -> str:
 def detach(paths: LabPaths) -> None:
     """Take away every loop device over the lab's file, of any creator."""
     for backing in _SYS_BLOCK.glob("loop*/loop/backing_file"):
-        try:
-            path = backing.read_text(encoding="utf-8").strip()
-        except OSError:
-            continue
-        if path.removesuffix(" (deleted)") != str(paths.image):
+        if (file_text(backing) or "").removesuffix(" (deleted)") != str(paths.image):
             continue
         drive = f"/dev/{backing.parent.parent.name}"
         with contextlib.suppress(OSError):  # 0: as the driver has it
@@ -129,9 +117,7 @@ def unmount(paths: LabPaths) -> None:
 
 def mounted(folder: Path) -> bool:
     """Whether something is mounted there; asks no server that might not answer."""
-    wanted = str(folder).replace(" ", "\\040")
-    with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
-        return any(line.split()[1] == wanted for line in mounts)
+    return any(mount.point == str(folder) for mount in mounts())
 
 
 def _limit(drive: str) -> Path:

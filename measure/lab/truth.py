@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.lab import drives
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import RunOptions, engine
@@ -11,7 +12,6 @@ from iojoule.sim.result import EngineName
 from iojoule.sim.workload import FlowConfig, Generator, Scenario
 
 _SIMULATED_SECONDS = 20
-_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def random_reads(
         LabError: The drive has no watts.
         InputError: There is no such drive.
     """
-    sectors = request_bytes // _SECTOR_BYTES
+    sectors = request_bytes // SECTOR_BYTES
     flow = FlowConfig(
         read_percent=100,
         generator=Generator.QUEUE_DEPTH,

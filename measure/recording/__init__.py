@@ -6,6 +6,7 @@ package's counter contains no drive, a client machine's psys may).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,9 +68,13 @@ class Recording:
         }
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """The Parquet files."""
-        return tuple(series.path for series in self._series)
+    def rail_names(self) -> frozenset[str]:
+        """Names of the rails of all sensors."""
+        return frozenset(rail.name for series in self._series for rail in series.rails)
+
+    def power_sensors(self, scope: Scope) -> list[str]:
+        """Names of the sensors that measure the power of a scope, in the order they were given."""
+        return [series.about.sensor for series in self._series if series.counted(scope)]
 
     def delivery(self, sensor: str) -> Delivery:
         """Totals of a sensor. Raises SensorError if it was not recorded."""
@@ -86,18 +91,6 @@ class Recording:
     def nominal_hertz(self, sensor: str) -> float:
         """Nominal samples a second of a sensor. Raises SensorError if it was not recorded."""
         return self._named(sensor).about.probe.nominal_hertz
-
-    def markers_ns(self, sensor: str) -> list[int]:
-        """Times (CLOCK_MONOTONIC) of the markers of `Recorder.mark`.
-
-        Raises SensorError if not recorded.
-        """
-        times: list[int] = self._named(sensor).markers_ns().tolist()
-        return times
-
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes whose power was recorded."""
-        return tuple(scope for scope in Scope if self._for_scope(scope, None))
 
     def power(
         self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
@@ -194,16 +187,20 @@ class Recording:
         delta, seconds = float(last - first), (end - begin) * 1e-9
         return CounterDelta(delta, delta / seconds, (end - begin) / (end_ns - begin_ns))
 
-    def background(
-        self, scope: Scope, after_ns: int, idle: IdlePower, *, sensor: str | None = None
-    ) -> Background | None:
+    def rate(self, rails: Sequence[str], begin_ns: int, end_ns: int) -> float | None:
+        """Sum of some counters' rates a second in a window; None where one of them is not known."""
+        recorded = self.rail_names
+        deltas = [self.counter(rail, begin_ns, end_ns) for rail in rails if rail in recorded]
+        known = [delta.per_second for delta in deltas if delta is not None]
+        return sum(known) if len(known) == len(rails) else None
+
+    def background(self, scope: Scope, after_ns: int, idle: IdlePower) -> Background | None:
         """Energy above idle after the work, and the time until idle power is back (`background`).
 
         Garbage collection goes on for seconds to minutes after writes. None where no sensor samples
-        the scope's power, or nothing was recorded afterwards. Raises SensorError if the sensor was
-        not recorded.
+        the scope's power, or nothing was recorded afterwards.
         """
-        series = self._for_scope(scope, sensor)
+        series = self._for_scope(scope, None)
         rails = series.counted(scope) if series else ()
         if series is None or rails[0].kind is not Kind.POWER:
             return None

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Kind, Probe, Rail, Scope
+from iojoule.measure.host.host_files import boot_id
+from iojoule.measure.sensors.protocol import Chunk, Delivery, Kind, Probe, Rail, Scope
 
 FORMAT = "iojoule-series"
 SCHEMA_VERSION = 1
@@ -175,11 +176,10 @@ def _schema(sensor: str, rails: tuple[Rail, ...]) -> pa.Schema:
 
 
 def _clock() -> dict[str, Any]:
-    boot = Path("/proc/sys/kernel/random/boot_id")
     return {
         "monotonic_ns": time.monotonic_ns(),
         "unix_ns": time.time_ns(),
-        "boot_id": boot.read_text(encoding="ascii").strip() if boot.exists() else None,
+        "boot_id": boot_id(),
     }
 
 
@@ -238,14 +238,6 @@ class Series:
             values=np.column_stack(columns) if columns else np.empty((len(table), 0)),
             flags=table[FLAGS].to_numpy(),
         )
-
-    def markers_ns(self) -> NDArray[np.int64]:
-        """When the sensor saw a marker."""
-        with pq.ParquetFile(self.path) as file:
-            table = file.read(columns=[TIME, FLAGS])
-        marked = (table[FLAGS].to_numpy() & Flag.MARKER) != 0
-        times: NDArray[np.int64] = table[TIME].to_numpy()[marked]
-        return times
 
 
 def _group_times(file: pq.ParquetFile) -> list[tuple[int, int]]:

@@ -394,6 +394,8 @@ def round_means(samples: Sampled, begin_ns: int, end_ns: int, rounds: int) -> li
 
 
 STEPS_PER_WINDOW = 10
+DEVIATIONS, WINDOWS = 3.0, 5
+"""Idle is at most so many standard deviations above its mean, in so many consecutive windows."""
 
 
 @dataclass(frozen=True)
@@ -402,20 +404,16 @@ class IdlePower:
 
     Attributes:
         sd_watts: Standard deviation of its means over `window_seconds`.
-        deviations: Idle = at most this many `sd_watts` above the mean
-        windows: in this many consecutive windows.
     """
 
     mean_watts: float
     sd_watts: float
     window_seconds: float = 1.0
-    deviations: float = 3.0
-    windows: int = 5
 
     @property
     def threshold_watts(self) -> float:
         """The highest moving mean that counts as idle."""
-        return self.mean_watts + self.deviations * self.sd_watts
+        return self.mean_watts + DEVIATIONS * self.sd_watts
 
 
 @dataclass(frozen=True)
@@ -437,7 +435,7 @@ def background(
     """Energy above idle and time until it is back; None with less than one window of samples.
 
     Means over `window_seconds` move by a tenth of it. Idle is back at the begin of the first window
-    from which on the means of `windows` consecutive windows (and all in between) stay at or below
+    from which on the means of `WINDOWS` consecutive windows (and all in between) stay at or below
     `threshold_watts`. Samples have shape (n,).
     """
     later = times_ns >= after_ns
@@ -455,7 +453,7 @@ def background(
     means = np.convolve(sums, kernel, "valid") / np.maximum(many, 1)
     quiet = (many > 0) & (means <= idle.threshold_watts)
     # quiet from the begin of the first window to that of the last one
-    needed = (idle.windows - 1) * STEPS_PER_WINDOW + 1
+    needed = (WINDOWS - 1) * STEPS_PER_WINDOW + 1
     runs = np.convolve(quiet, np.ones(needed), "valid") if len(quiet) >= needed else np.empty(0)
     starts = np.flatnonzero(runs >= needed - 0.5)
     returned = len(starts) > 0

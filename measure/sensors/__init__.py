@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from iojoule.datasets.errors import close_names
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors.protocol import Sensor
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Scope, Sensor
 
 T = TypeVar("T")
 
@@ -50,6 +50,13 @@ class Options:
     def many(self, key: str, convert: Callable[[str], T]) -> list[T] | None:
         """A key's values, `+` between them."""
         return self.get(key, lambda text: [convert(part) for part in text.split("+")])
+
+    def scope(self) -> Scope:
+        """What the user states that a meter feeds; a drive by default."""
+        text = self.get("scope", str) or Scope.DEVICE.value
+        if text not in POWER_FIELDS:
+            raise SensorError(f"{self.text}: scope is one of {', '.join(POWER_FIELDS)}")
+        return Scope(text)
 
 
 def parse(text: str) -> Options:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.host.host_files import file_text
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
@@ -43,11 +44,11 @@ class Battery(PolledSensor):
         """Finds the battery and reads it once. Raises SensorError if there is none."""
         if self._folder is None:
             self._folder = self._find()
-        self.ask()
+        self.poll()
         rail = Rail("battery", "watts", Kind.POWER, Scope.SYSTEM, MICRO)
         return Probe((rail,), 1 / self._interval, {"folder": str(self._folder)})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts. Raises SensorError where the battery is not discharging: a charger feeds too."""
         assert self._folder is not None, "found by probe"
         if (status := self._text("status")) != "Discharging":
@@ -67,7 +68,7 @@ class Battery(PolledSensor):
         folders = [
             file.parent
             for file in sorted(self._root.glob("*/type"))
-            if file.read_text(encoding="ascii", errors="replace").strip() == "Battery"
+            if file_text(file) == "Battery"
             and self._battery in ("", file.parent.name)
             # a mouse or a pen has one, too
             and not (file.parent / "scope").exists()
@@ -92,7 +93,4 @@ class Battery(PolledSensor):
 
     def _text(self, name: str) -> str | None:
         assert self._folder is not None, "found by probe"
-        try:
-            return (self._folder / name).read_text(encoding="ascii", errors="replace").strip()
-        except OSError:
-            return None
+        return file_text(self._folder / name)

@@ -64,7 +64,7 @@ class Cpu(PolledSensor):
 
     def probe(self) -> Probe:
         """Reads everything once. Raises SensorError without /proc/stat."""
-        self.ask()
+        self.poll()
         rails = [
             Rail("cpu-busy-seconds", "seconds", Kind.COUNTER, Scope.HOST, 1 / _ticks()),
             Rail("cpu-context-switches", "operations", Kind.COUNTER, Scope.HOST, 1.0),
@@ -77,7 +77,7 @@ class Cpu(PolledSensor):
             ]
         return Probe(tuple(rails), 1 / self._interval, {"cpus": str(os.cpu_count())})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Busy seconds of all CPUs (two busy ones: two a second), switches, interrupts, hertz."""
         lines = _lines(self._stat)
         busy = _core_seconds(self._stat, lines).busy

@@ -1,12 +1,10 @@
-"""Block layer counters of a drive: commands, merges, bytes, requests in flight.
-
-Source: Documentation/block/stat.rst of Linux. Sectors there have 512 B, whatever the drive's are.
-"""
+"""Block layer counters of a drive: commands, merges, bytes, requests in flight."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from iojoule.measure.drive.block_device import SECTOR_BYTES, Stat
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
@@ -14,20 +12,22 @@ from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 ROOT = Path("/sys/block")
 INTERVAL_SECONDS = 0.1
-SECTOR_BYTES = 512
 
-_FIELDS: tuple[tuple[str, int, float, str], ...] = (
-    ("disk-reads", 0, 1.0, "operations"),
-    ("disk-reads-merged", 1, 1.0, "operations"),
-    ("disk-read-bytes", 2, SECTOR_BYTES, "bytes"),
-    ("disk-writes", 4, 1.0, "operations"),
-    ("disk-writes-merged", 5, 1.0, "operations"),
-    ("disk-write-bytes", 6, SECTOR_BYTES, "bytes"),
-    ("disk-in-flight", 8, 1.0, "operations"),
-    ("disk-busy-seconds", 9, 1e-3, "seconds"),
+_FIELDS: tuple[tuple[str, Stat, float, str], ...] = (
+    ("disk-reads", Stat.READS, 1.0, "operations"),
+    ("disk-reads-merged", Stat.READS_MERGED, 1.0, "operations"),
+    ("disk-read-bytes", Stat.READ_SECTORS, SECTOR_BYTES, "bytes"),
+    ("disk-writes", Stat.WRITES, 1.0, "operations"),
+    ("disk-writes-merged", Stat.WRITES_MERGED, 1.0, "operations"),
+    ("disk-write-bytes", Stat.WRITE_SECTORS, SECTOR_BYTES, "bytes"),
+    ("disk-in-flight", Stat.IN_FLIGHT, 1.0, "operations"),
+    ("disk-busy-seconds", Stat.BUSY_MS, 1e-3, "seconds"),
 )
-"""Rail, place in the file, factor, unit."""
+"""Rail, counter, factor, unit."""
 _GAUGES = ("disk-in-flight",)
+
+MOVED_BYTES = ("disk-read-bytes", "disk-write-bytes")
+"""The rails of all bytes that went through the drive."""
 
 
 def from_options(options: Options) -> Diskstats:
@@ -51,14 +51,14 @@ class Diskstats(PolledSensor):
 
     def probe(self) -> Probe:
         """Reads the counters once. Raises SensorError if the disk does not exist."""
-        self.ask()
+        self.poll()
         rails = tuple(
             Rail(name, unit, Kind.GAUGE if name in _GAUGES else Kind.COUNTER, Scope.HOST, factor)
             for name, _, factor, unit in _FIELDS
         )
         return Probe(rails, 1 / self._interval, {})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """The counters since boot."""
         try:
             fields = self._file.read_text(encoding="ascii").split()

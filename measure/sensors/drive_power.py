@@ -16,12 +16,7 @@ from pathlib import Path
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.drive.nvme import NvmeController
-from iojoule.measure.drive.power_measurement import (
-    Measurement,
-    SmartPower,
-    parse_abilities,
-    parse_smart_power,
-)
+from iojoule.measure.drive.power_measurement import Measurement, interval_power
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
@@ -78,12 +73,11 @@ class DrivePower(PolledSensor):
             with self._as_sensor():
                 self._measurement.start()
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Joules since the start, or watts."""
         if self._source == "log":
             return [self._joules()]
-        watts = self._smart().interval_power_watts
-        assert watts is not None, "_smart refuses what is not reported"
+        watts, _ = self._smart()
         return [watts]
 
     def end(self) -> None:
@@ -107,12 +101,13 @@ class DrivePower(PolledSensor):
         )
 
     def _smart_rail(self) -> Rail:
+        _, resolution = self._smart()
         return Rail(
             "drive",
             "watts",
             Kind.POWER,
             Scope.DEVICE,
-            self._smart().resolution_watts,
+            resolution,
             offset_uncertainty=0.0,
             gain_uncertainty=self._error(),
         )
@@ -126,10 +121,11 @@ class DrivePower(PolledSensor):
             raise SensorError(f"{self._device}: its Power Measurement log states no power")
         return log.joules
 
-    def _smart(self) -> SmartPower:
+    def _smart(self) -> tuple[float, float]:
+        """Watts and one step of them."""
         with self._as_sensor():
-            power = parse_smart_power(self._controller.smart_bytes())
-        if power.interval_power_watts is None:
+            power = interval_power(self._controller.smart_bytes())
+        if power is None:
             raise SensorError(
                 f"{self._device} does not measure its own power (no Interval Power Measurement in "
                 "its SMART log; few drives have it): use another sensor"
@@ -139,7 +135,7 @@ class DrivePower(PolledSensor):
     def _has_log(self) -> bool:
         with self._as_sensor():
             try:
-                return parse_abilities(self._controller.identify_bytes()).measures
+                return self._controller.identify().measures_power
             except DriveError:
                 return False  # the SMART log is asked next and names the fault
 

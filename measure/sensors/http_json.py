@@ -42,7 +42,7 @@ class JsonServer:
     def get(self, path: str) -> Any:
         """The document at a path. Raises SensorError if it cannot be read or is not JSON."""
         try:
-            status, body = self._ask(path)
+            status, body = self._request(path)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise SensorError(
@@ -62,20 +62,20 @@ class JsonServer:
             raise SensorError(f"{self.url}{path} answers with something else than JSON") from error
 
     def close(self) -> None:
-        """End the connection; the next question opens a new one."""
+        """End the connection; the next request opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _ask(self, path: str) -> tuple[int, bytes]:
-        # a device may have closed the connection since the last question
+    def _request(self, path: str) -> tuple[int, bytes]:
+        # a device may have closed the connection since the last request
         for fresh in (self._connection is None, True):
             try:
                 if self._connection is None:
                     self._connection = self._connect()
                 self._connection.request("GET", path, headers=self._headers())
-                answer = self._connection.getresponse()
-                return answer.status, answer.read(MAXIMUM_BYTES)
+                response = self._connection.getresponse()
+                return response.status, response.read(MAXIMUM_BYTES)
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 self.close()
                 if fresh:

@@ -68,7 +68,7 @@ class HttpPlug(PolledSensor):
         """Forget the counter of an earlier run."""
         self._joules = math.nan
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts, joules. Raises SensorError if the plug was reset: it restarted meanwhile."""
         watts, joules = self._values()
         if joules < self._joules:

@@ -11,6 +11,7 @@ import math
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.host.host_files import file_text
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
@@ -18,7 +19,6 @@ from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 INTERVAL_SECONDS = 1.0
 ROOT = Path("/sys/class/hwmon")
 MICRO = 1e-6
-_POWER_SCOPES = (Scope.DEVICE, Scope.CPU, Scope.DRAM, Scope.SYSTEM)
 _FILES = ("energy{}_input", "power{}_average", "power{}_input")
 
 
@@ -32,20 +32,10 @@ def from_options(options: Options) -> Hwmon:
     return Hwmon(
         options.needed_address("hwmon:ina226"),
         channel=1 if channel is None else channel,
-        scope=scope_of(options),
+        scope=options.scope(),
         interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
         root=options.get("root", Path) or ROOT,
     )
-
-
-def scope_of(options: Options) -> Scope:
-    """What the user states that a meter feeds; a drive by default."""
-    text = options.get("scope", str) or Scope.DEVICE.value
-    if text not in [scope.value for scope in _POWER_SCOPES]:
-        raise SensorError(
-            f"{options.text}: scope is one of {', '.join(scope.value for scope in _POWER_SCOPES)}"
-        )
-    return Scope(text)
 
 
 class Hwmon(PolledSensor):
@@ -83,7 +73,7 @@ class Hwmon(PolledSensor):
         """Forget the counter of an earlier run."""
         self._joules = -math.inf
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Joules or watts. Raises SensorError if a counter of energy went back."""
         value = self._value()
         if self._counts_energy:
@@ -100,7 +90,7 @@ class Hwmon(PolledSensor):
         folders = [
             folder
             for folder in sorted(self._root.glob("hwmon*"))
-            if self._chip in (folder.name, _content(folder / "name"))
+            if self._chip in (folder.name, file_text(folder / "name"))
         ]
         if len(folders) > 1:
             raise SensorError(
@@ -119,7 +109,7 @@ class Hwmon(PolledSensor):
 
     def _value(self) -> float:
         assert self._file is not None, "found by probe"
-        text = _content(self._file)
+        text = file_text(self._file)
         try:
             value = int(text or "")
         except ValueError:
@@ -127,10 +117,3 @@ class Hwmon(PolledSensor):
         if value < 0:
             raise SensorError(f"{self._file} states {value}: power below zero")
         return value * MICRO
-
-
-def _content(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return None

@@ -11,7 +11,7 @@ import re
 
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
-from iojoule.measure.sensors.polled import PolledSensor, ask
+from iojoule.measure.sensors.polled import PolledSensor, program_output
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 1.0
@@ -43,13 +43,15 @@ class Ipmi(PolledSensor):
 
         Raises SensorError if ipmitool is missing, or the controller measures no power.
         """
-        self.ask()
+        self.poll()
         rail = Rail("system", "watts", Kind.POWER, Scope.SYSTEM, 1.0)
         return Probe((rail,), 1 / self._interval, {})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts."""
-        output = ask(self._command(), timeout_seconds=TIMEOUT_SECONDS, package="ipmitool")
+        output = program_output(
+            self._command(), timeout_seconds=TIMEOUT_SECONDS, package="ipmitool"
+        )
         text = output.decode(errors="replace")
         reading, state = _READING.search(text), _STATE.search(text)
         if not reading or (state and state[1].lower() != "activated"):

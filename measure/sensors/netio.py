@@ -71,7 +71,7 @@ class Netio(PolledSensor):
             self._probe = Probe(rails, 1 / self._interval, identity)
         return self._probe
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts, amperes, joules."""
         return self._values(self._server.get("/netio.json"))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
-from iojoule.datasets.programs import find_program, program_environment
+from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Probe, empty_chunk
 
@@ -45,14 +44,14 @@ class PolledSensor(ABC):
         """See `protocol.Sensor`."""
 
     @abstractmethod
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Values of all rails, NaN where one has none.
 
         Raises SensorError if they cannot be read.
         """
 
     def begin(self) -> None:
-        """What is to be done before the first question; nothing for most."""
+        """What is to be done before the first reading; nothing for most."""
         return
 
     def end(self) -> None:
@@ -84,7 +83,7 @@ class PolledSensor(ABC):
             time.sleep(wait)
         before = time.monotonic_ns()
         try:
-            values = self.ask()
+            values = self.poll()
         except SensorError as error:
             self._errors.append(error.message)
             self._unanswered += 1
@@ -133,25 +132,16 @@ class PolledSensor(ABC):
         )
 
 
-def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> bytes:
+def program_output(command: Sequence[str], *, timeout_seconds: float, package: str) -> bytes:
     """Standard output of a program. Raises SensorError if it is missing, times out, or fails."""
     program = find_program(command[0], f"sudo apt-get install {package}", SensorError)
+    line = " ".join(command)
+    hangs = SensorError(f"`{line}` did not answer within {timeout_seconds:g} s")
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            capture_output=True,
-            timeout=timeout_seconds,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env=program_environment(),
-        )
+        done = run_program([program, *command[1:]], seconds=timeout_seconds, hangs=hangs)
     except OSError as error:
         raise SensorError(f"{command[0]} cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise SensorError(
-            f"`{' '.join(command)}` did not answer within {timeout_seconds:g} s"
-        ) from error
     if done.returncode != 0:
         reason = done.stderr.decode(errors="replace").strip() or "no reason given"
-        raise SensorError(f"`{' '.join(command)}` failed: {reason.splitlines()[0]}")
+        raise SensorError(f"`{line}` failed: {reason.splitlines()[0]}")
     return done.stdout

@@ -221,7 +221,7 @@ def from_options(options: Options) -> PowerSensor3:
         options.needed_address("powersensor3:/dev/ttyACM0"),
         pairs=options.many("pairs", int),
         names=options.many("names", str),
-        scope=options.get("scope", Scope) or Scope.DEVICE,
+        scope=options.scope(),
         offset_watts=options.get("offset", float),
         gain=options.get("gain", float),
     )

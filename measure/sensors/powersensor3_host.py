@@ -246,7 +246,7 @@ def from_options(options: Options) -> PowerSensor3Host:
         options.needed_address("powersensor3-host:/dev/ttyACM0"),
         pairs=options.many("pairs", int),
         names=options.many("names", str),
-        scope=options.get("scope", Scope) or Scope.DEVICE,
+        scope=options.scope(),
         program=options.get("program", str),
     )
 

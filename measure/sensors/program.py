@@ -11,8 +11,7 @@ import shlex
 from iojoule.datasets.programs import find_program
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
-from iojoule.measure.sensors.hwmon import scope_of
-from iojoule.measure.sensors.polled import PolledSensor, ask
+from iojoule.measure.sensors.polled import PolledSensor, program_output
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 1.0
@@ -29,7 +28,7 @@ def from_options(options: Options) -> Program:
     return Program(
         options.needed_address("program:/usr/local/bin/read-meter"),
         unit=unit,
-        scope=scope_of(options),
+        scope=options.scope(),
         interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
     )
 
@@ -68,7 +67,7 @@ class Program(PolledSensor):
         """Forget the counter of an earlier run."""
         self._joules = -math.inf
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts or joules. Raises SensorError if a counter went back."""
         value = self._value()
         if self._rail.kind is Kind.ENERGY:
@@ -78,7 +77,9 @@ class Program(PolledSensor):
         return [value]
 
     def _value(self) -> float:
-        output = ask(self._command, timeout_seconds=TIMEOUT_SECONDS, package=self._command[0])
+        output = program_output(
+            self._command, timeout_seconds=TIMEOUT_SECONDS, package=self._command[0]
+        )
         words = output.decode("utf-8", "replace").split()
         try:
             value = float(words[0]) if words else math.nan

@@ -76,7 +76,7 @@ class Rapl(PolledSensor):
         """Count from here."""
         self._raw = None
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Joules since the start, wraps removed."""
         raw = [_joules(zone) for zone in self._zones]
         if self._raw is None:

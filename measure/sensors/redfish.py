@@ -62,7 +62,7 @@ class Redfish(PolledSensor):
         rail = Rail("system", "watts", Kind.POWER, Scope.SYSTEM, 1.0)
         return Probe((rail,), 1 / self._interval, {"document": self._path})
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         """Watts."""
         assert self._path is not None, "start() probes"
         watts = _watts(self._server.get(self._path))

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from iojoule.datasets.schema import Section
 from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.tracing.requests import (
@@ -64,8 +65,7 @@ _TYPES: dict[str, pa.DataType] = {
 SCHEMA = pa.schema(_TYPES)
 
 
-@dataclass(frozen=True)
-class LayerLatency:
+class LayerLatency(Section):
     """Time in one layer, of the requests of which both ends are known."""
 
     mean_ns: float
@@ -73,9 +73,8 @@ class LayerLatency:
     p99_ns: float
 
 
-@dataclass(frozen=True)
-class TraceSummary:
-    """Requests that were completed in a stretch of time.
+class TraceSummary(Section):
+    """Requests that were completed in a stretch of time; stored in the record of a run.
 
     Attributes:
         requests: Reads and writes; `bytes` their size. All else here is about them, too.
@@ -84,7 +83,7 @@ class TraceSummary:
         requeues: How often the driver gave one back.
         queue_to_issue: Scheduling and waiting for the driver; None without requests.
         issue_to_complete: Driver and drive; None without requests.
-        lost_events: What the kernel dropped of the whole trace.
+        lost_events: What the kernel dropped of the whole trace; the counts are lower bounds then.
         unmatched: Completions of the whole trace whose issue was not seen.
     """
 
@@ -143,7 +142,7 @@ def _latency(times: Ints) -> LayerLatency | None:
     if not len(times):
         return None
     p50, p99 = np.percentile(times, (50, 99))
-    return LayerLatency(float(times.mean()), float(p50), float(p99))
+    return LayerLatency(mean_ns=float(times.mean()), p50_ns=float(p50), p99_ns=float(p99))
 
 
 def device_number(device: BlockDevice) -> int:

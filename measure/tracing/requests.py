@@ -131,11 +131,6 @@ class Assembly:
         for event in events:
             steps[event.name](event)
 
-    @property
-    def unfinished(self) -> int:
-        """Requests that were issued and not completed."""
-        return sum(map(len, self._issued.by_key.values()))
-
     def _queue(self, event: Event) -> None:
         if event.sectors:
             self._bios[event.operation, event.sector].append(event.at_ns)

@@ -21,7 +21,6 @@ Ints = NDArray[np.int64]
 
 _PADDING, _EXTEND, _STAMP = 29, 30, 31
 _MISSED, _MISSED_STORED = 1 << 31, 1 << 30
-_LENGTH = (1 << 27) - 1
 _HIGH = 0x1F << 59
 """Bits of a time that an absolute stamp does not hold."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.schema import (
     Fraction,
     NonNegative,
@@ -20,7 +21,6 @@ from iojoule.datasets.schema import (
     number,
     validation_error,
 )
-from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.request import (

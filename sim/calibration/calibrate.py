@@ -13,7 +13,7 @@ import numpy as np
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.estimate import (
     REACHES,

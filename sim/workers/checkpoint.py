@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.json_text import json_of
+from iojoule.datasets.input_file import json_of
 from iojoule.sim.errors import WorkersLostError
 from iojoule.sim.workers.pool import I, Pool, R, S, build
 

@@ -21,11 +21,11 @@ from iojoule.datasets.profile import DeviceProfile, IdleBehaviour, Parameter, re
 from iojoule.measure.lab import drives
 from iojoule.meter.meter import Meter
 from iojoule.meter.readings import Basis
-from iojoule.meter.shapley import Floats, exact_shapley, sampled_shapley
 from iojoule.sim.engines import RunOptions, engine
 from iojoule.sim.physical_options import HostOptions
 from iojoule.sim.result import EngineName, ScenarioResult
 from iojoule.sim.workload import AddressDistribution, FlowConfig, Generator, Scenario
+from tests.meter.shapley import Floats, exact_shapley, sampled_shapley
 from tests.meter.test_groups import Bench
 
 SECONDS = 20

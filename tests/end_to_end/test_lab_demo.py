@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.host.journal import process_start
+from iojoule.measure.host.host_files import process_start
 from tests.pressure import CpuPressure, skip_if_busy
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,11 +8,14 @@ import pytest
 from iojoule.measure import fio as program
 from iojoule.measure.errors import FioError
 from iojoule.measure.fio import Fio, find_fio, run_fio
+from iojoule.measure.host.host_files import process_start
 from tests.stand_ins import look_in
 
+# its job's name is no UTF-8
 HANGS = """#!/bin/sh
 trap '' TERM
-setsid sh -c 'trap "" TERM; echo $$ > job.pid; while :; do sleep 0.05; done' &
+setsid sh -c 'trap "" TERM; printf "\\377" > /proc/$$/comm; echo $$ > job.pid
+while :; do sleep 0.05; done' &
 while :; do sleep 0.05; done
 """
 
@@ -26,12 +29,6 @@ def stand_in(tmp_path: Path):
         return Fio(str(path), (3, 33))
 
     return make
-
-
-def lives(number: int) -> bool:
-    """Whether a process runs; one that ended but was not asked for does not."""
-    stat = Path(f"/proc/{number}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
 def test_a_failing_fio_is_quoted_with_a_hint(stand_in, tmp_path: Path) -> None:
@@ -53,9 +50,9 @@ def test_a_reason_ends_fio_and_jobs_that_left_its_session(
         run_fio(stand_in(HANGS), tmp_path, 60.0, watch)
     number = int(job.read_text())
     deadline = time.monotonic() + 10
-    while lives(number) and time.monotonic() < deadline:
+    while process_start(number) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not lives(number)
+    assert process_start(number) is None
 
 
 def test_a_missing_fio_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from hypothesis.strategies import floats, integers, lists, tuples
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoWindow
+from iojoule.measure.drive.block_device import Stat
 from iojoule.measure.drive.block_io import Disk
 from iojoule.measure.errors import DriveError
-from iojoule.measure.observe import COUNTERS, Request, Samples, Watch, sample
+from iojoule.measure.observe import ObserveRequest, Samples, Watch, sample
 
 INTERVAL = 0.001
-WRITE = (Samples.WRITES, Samples.WRITE_SECTORS)
-READ = (Samples.READS, Samples.READ_SECTORS)
+WRITE = (Stat.WRITES, Stat.WRITE_SECTORS)
+READ = (Stat.READS, Stat.READ_SECTORS)
 
 
 def readings(
@@ -27,16 +28,16 @@ def readings(
 ) -> Samples:
     """Counters of a drive with requests (arrival, end, sectors, direction) and bare flushes."""
     at = np.arange(0, until, INTERVAL)
-    values = np.zeros((len(at), COUNTERS), dtype=np.int64)
+    values = np.zeros((len(at), len(Stat)), dtype=np.int64)
     for begin, end, sectors, direction in requests:
         number, moved = READ if direction == 0 else WRITE
         values[at >= end, number] += 1
         values[at >= end, moved] += sectors
-        values[(at >= begin) & (at < end), Samples.IN_FLIGHT] += 1
+        values[(at >= begin) & (at < end), Stat.IN_FLIGHT] += 1
     for moment in flushes:
         # the kernel counts the request that asks for it as a write
-        values[at >= moment, Samples.WRITES] += 1
-        values[at >= moment, Samples.FLUSHES] += 1
+        values[at >= moment, Stat.WRITES] += 1
+        values[at >= moment, Stat.FLUSHES] += 1
     return Samples(at, values)
 
 
@@ -98,7 +99,7 @@ def test_a_flush_that_a_write_brings_is_not_taken_off() -> None:
     samples = readings([(0.1 * k, 0.1 * k + 0.01, 16, 1) for k in range(1, 9)], 1.0)
     for k in range(1, 9):
         # before its data: the kernel flushes first, and counts the one request when it is done
-        samples.values[samples.at_seconds >= 0.1 * k + 0.005, Samples.FLUSHES] += 1
+        samples.values[samples.at_seconds >= 0.1 * k + 0.005, Stat.FLUSHES] += 1
     seen = watched(samples)
     assert (seen.writes, seen.flushes) == (8, 8)
 
@@ -154,6 +155,6 @@ def test_a_drive_without_counters_is_named(tmp_path: Path) -> None:
 
 def test_gaps_need_several_readings() -> None:
     with pytest.raises(InputError, match="--interval"):
-        Request(Path("/dev/x"), 1, interval_seconds=0.01, gap_seconds=0.02)
+        ObserveRequest(Path("/dev/x"), 1, interval_seconds=0.01, gap_seconds=0.02)
     with pytest.raises(InputError, match="shorter than"):
-        Request(Path("/dev/x"), 60, repeat=2, every_seconds=10)
+        ObserveRequest(Path("/dev/x"), 60, repeat=2, every_seconds=10)

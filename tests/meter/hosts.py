@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from iojoule.datasets.catalogue import PowerState
 from iojoule.meter.counters import BlockCounters, Snapshot
 
 
@@ -101,3 +102,23 @@ class Clock:
         return replace(
             self.counters.read(), monotonic_seconds=self.monotonic, boot_seconds=self.boot
         )
+
+
+def declared_state(
+    index: int,
+    operational: bool,
+    max_watts: float,
+    entry_us: int | None,
+    exit_us: int | None,
+    idle_watts: float | None,
+) -> PowerState:
+    """A power state as a drive declares it."""
+    return PowerState(
+        index=index,
+        operational=operational,
+        max_power_watts=max_watts,
+        entry_latency_us=entry_us,
+        exit_latency_us=exit_us,
+        idle_power_watts=idle_watts,
+        source="made up",
+    )

@@ -22,7 +22,7 @@ from iojoule.meter.attribution import (
     RestPolicy,
     Shares,
 )
-from iojoule.meter.shapley import exact_shapley
+from tests.meter.shapley import exact_shapley
 
 Floats = NDArray[np.float64]
 MIB = 1 << 20

@@ -15,7 +15,6 @@ from iojoule.meter.cgroups import (
     GroupReader,
     Layout,
     find_hierarchy,
-    physical_drives,
 )
 
 DRIVES = {"259:0": "nvme0n1", "8:0": "sda"}
@@ -290,17 +289,6 @@ def test_a_root_that_is_not_the_hosts_is_named(tree: Tree) -> None:
 def test_a_host_without_counters_reads_nothing(tmp_path: Path) -> None:
     with GroupReader(find_hierarchy(tmp_path), DRIVES) as reader:
         assert reader.read().groups == ()
-
-
-def test_physical_drives_only(tmp_path: Path) -> None:
-    for name, number in (("nvme0n1", "259:0"), ("dm-0", "254:0"), ("loop0", "7:0"), ("sda", "8:0")):
-        folder = tmp_path / "block" / name
-        folder.mkdir(parents=True)
-        (folder / "dev").write_text(f"{number}\n")
-    stacked = tmp_path / "block" / "bcache0" / "slaves" / "sda"
-    stacked.mkdir(parents=True)
-    (tmp_path / "block" / "bcache0" / "dev").write_text("252:0\n")
-    assert physical_drives(tmp_path) == {"259:0": "nvme0n1", "8:0": "sda"}
 
 
 def test_many_groups_in_random_order_sum_to_their_parents(tree: Tree) -> None:

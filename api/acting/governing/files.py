@@ -16,9 +16,9 @@ from iojoule.api.acting.governing.loop import Governed
 from iojoule.api.application.meter import assigned, kernel_name
 from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.input_file import toml_of
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import validation_error
-from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.session import inspect_drive
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.journal import journals_folder

@@ -26,13 +26,13 @@ from iojoule.api.acting.governing.law import Decision, Law, Observation, Reason,
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import wake
-from iojoule.measure.drive.block_device import SYSFS
 from iojoule.measure.drive.block_io import Reading, between, read_counters
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError
+from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors import open_sensor
-from iojoule.meter.counters import PROC, BlockCounters, Intervals, Snapshot, difference
+from iojoule.meter.counters import BlockCounters, Intervals, Snapshot, difference
 from iojoule.meter.estimate import DriveModel, States
 from iojoule.meter.instrument import Instrument
 from iojoule.recommender.sla import Sla

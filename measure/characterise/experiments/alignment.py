@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot, ScaleName
 from iojoule.measure.characterise.intervals import Z, between, missing
 
 LEAST_COST = 0.06
@@ -111,21 +111,21 @@ class Alignment:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
-        offsets = _OFFSETS[scope.scale]
+        offsets = _OFFSETS[extent.scale]
         rows = []
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             # the aligned run once more at the end: what drifts shows as its scatter
             for place, offset in enumerate((*offsets, 0)):
-                rows.append(bench.run(_read(f"read {place} {repeat}", offset, scope)))
-        for repeat in range(scope.repeats):
+                rows.append(bench.run(_read(f"read {place} {repeat}", offset, extent)))
+        for repeat in range(extent.repeats):
             for place, offset in enumerate([offset for offset in offsets if offset < WRITE_BYTES]):
-                rows.append(bench.run(_write(f"write {place} {repeat}", offset, scope)))
+                rows.append(bench.run(_write(f"write {place} {repeat}", offset, extent)))
             rows.append(bench.quiet(f"after {repeat}"))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         reads = _shifted(evidence.named("read "))
         writes = _shifted(evidence.named("write "))
@@ -152,24 +152,24 @@ class Alignment:
         axes.legend()
 
 
-def _read(label: str, offset: int, scope: Scope) -> Job:
+def _read(label: str, offset: int, extent: Extent) -> Job:
     return Job(
         label,
         Operation.READ,
         READ_BYTES,
         queue_depth=_READ_DEPTH,
-        seconds=1.5 * scope.run_seconds,
+        seconds=1.5 * extent.run_seconds,
         offset_bytes=offset,
     )
 
 
-def _write(label: str, offset: int, scope: Scope) -> Job:
+def _write(label: str, offset: int, extent: Extent) -> Job:
     return Job(
         label,
         Operation.WRITE,
         WRITE_BYTES,
         queue_depth=_WRITE_DEPTH,
-        bytes_total=scope.share_bytes(_WRITE_SHARE),
+        bytes_total=extent.share_bytes(_WRITE_SHARE),
         offset_bytes=offset,
         effects=True,
     )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
-from iojoule.measure.characterise.intervals import estimated, missing, ratio
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
+from iojoule.measure.characterise.intervals import estimated, mean_of, missing, ratio
 
 REQUEST_SIZES = (4096, 65536)
 _DEPTH = 16
@@ -31,17 +31,17 @@ class Asymmetry:
     needs_power = True
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             for size in REQUEST_SIZES:
                 read = Job(
                     f"read {size} {repeat}",
                     Operation.READ,
                     size,
                     queue_depth=_DEPTH,
-                    seconds=2 * scope.run_seconds,
+                    seconds=2 * extent.run_seconds,
                 )
                 rows.append(bench.run(read))
             for size in REQUEST_SIZES:
@@ -50,12 +50,12 @@ class Asymmetry:
                     Operation.WRITE,
                     size,
                     queue_depth=_DEPTH,
-                    bytes_total=scope.share_bytes(_WRITE_SHARE),
+                    bytes_total=extent.share_bytes(_WRITE_SHARE),
                 )
                 rows += [bench.run(write), bench.quiet(f"after {size} {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates: Estimates = {}
         for size in REQUEST_SIZES:
@@ -123,7 +123,7 @@ def _reads(evidence: Evidence, size: int) -> Cost:
         net = row["power_watts"] - idle["power_watts"]
         error = math.hypot(row["power_error_watts"], idle["power_error_watts"])
         costs.append((net / rate, math.hypot(error / rate, row["relative_error"] * net / rate)))
-    return _mean(costs)
+    return mean_of(*zip(*costs, strict=True))
 
 
 def _writes(evidence: Evidence, size: int) -> Cost:
@@ -145,14 +145,4 @@ def _writes(evidence: Evidence, size: int) -> Cost:
             row.values.get("power_error_watts", 0.0) * row["span_seconds"],
         )
         costs.append((net / row["bytes_written"], error / row["bytes_written"]))
-    return _mean(costs) if costs else "nothing was written"
-
-
-def _mean(costs: list[tuple[float, float]]) -> Cost:
-    count = len(costs)
-    value = sum(cost for cost, _ in costs) / count
-    error = math.hypot(*(error for _, error in costs)) / count
-    if count > 2:
-        scatter = math.sqrt(sum((cost - value) ** 2 for cost, _ in costs) / (count - 1))
-        error = max(error, scatter / math.sqrt(count))
-    return value, error
+    return mean_of(*zip(*costs, strict=True)) if costs else "nothing was written"

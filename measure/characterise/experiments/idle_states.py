@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from statistics import mean
+from statistics import mean, stdev
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.experiment import Bench, Estimates, Plot, Scope
-from iojoule.measure.characterise.intervals import Z, between, estimated, missing
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Plot
+from iojoule.measure.characterise.intervals import Z, between, estimated, mean_of, missing
 
 _WATTS = "mean over the rest, standard error by batch means, autonomous transitions off"
 _WAKE = "time of the first read less that of a read in state 0"
@@ -28,20 +28,20 @@ class IdleStates:
     needs_power = True
     needs_controller = True
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
         for state in bench.power_states:
-            for repeat in range(scope.repeats):
+            for repeat in range(extent.repeats):
                 bench.power_state(state)
-                rows.append(bench.rest(f"state {state} repeat {repeat}", scope.idle_seconds))
+                rows.append(bench.rest(f"state {state} repeat {repeat}", extent.idle_seconds))
                 rows.append(bench.wake(f"wake {state} repeat {repeat}"))
                 rows.append(bench.wake(f"awake {state} repeat {repeat}"))
         if bench.power_states:
             bench.power_state(bench.power_states[0])
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         states = sorted({int(row.label.split()[1]) for row in evidence.named("state ")})
         estimates: Estimates = {}
@@ -73,13 +73,10 @@ def _watts(rests: list[Row]) -> Estimate:
     known = [row for row in rests if "power_watts" in row.values]
     if not known:
         return missing("no power meter said a mean", "W", _WATTS)
-    values = [row["power_watts"] for row in known]
-    error = math.hypot(*(row["power_error_watts"] for row in known)) / len(known)
-    if len(values) > 2:
-        centre = mean(values)
-        scatter = math.sqrt(sum((value - centre) ** 2 for value in values) / (len(values) - 1))
-        error = max(error, scatter / math.sqrt(len(values)))
-    return estimated(mean(values), error, "W", _WATTS, least=0.0)
+    watts, error = mean_of(
+        [row["power_watts"] for row in known], [row["power_error_watts"] for row in known]
+    )
+    return estimated(watts, error, "W", _WATTS, least=0.0)
 
 
 def _wake(wakes: list[float], base: list[float]) -> Estimate:
@@ -87,9 +84,8 @@ def _wake(wakes: list[float], base: list[float]) -> Estimate:
     if not wakes or len(base) < 2:
         return missing("no read was timed", "s", _WAKE)
     centre = mean(base)
-    scatter = math.sqrt(sum((latency - centre) ** 2 for latency in base) / (len(base) - 1))
     extra = (mean(wakes) - centre) * 1e-9
-    half = Z * scatter * 1e-9 * math.sqrt(1 / len(wakes) + 1 / len(base))
+    half = Z * stdev(base) * 1e-9 * math.sqrt(1 / len(wakes) + 1 / len(base))
     if extra - half <= 0:
         return missing(
             "the first read took no longer than any other", "s", _WAKE, high=max(extra + half, 0.0)

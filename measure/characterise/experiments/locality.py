@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot, ScaleName
 from iojoule.measure.characterise.intervals import Z, between, differs, missing, ratio
 
 REQUEST_BYTES = 4096
@@ -50,24 +50,24 @@ class Locality:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
-        return [bench.run(job) for job in self._jobs(scope)]
+        return [bench.run(job) for job in self._jobs(extent)]
 
-    def _jobs(self, scope: Scope) -> Iterator[Job]:
-        steps = 4 if scope.scale is ScaleName.QUICK else 10
-        count = min(_ORDER_SHARE[scope.scale], scope.area_bytes // REQUEST_BYTES)
-        for repeat in range(scope.repeats):
-            for window in windows(scope.area_bytes, steps):
+    def _jobs(self, extent: Extent) -> Iterator[Job]:
+        steps = 4 if extent.scale is ScaleName.QUICK else 10
+        count = min(_ORDER_SHARE[extent.scale], extent.area_bytes // REQUEST_BYTES)
+        for repeat in range(extent.repeats):
+            for window in windows(extent.area_bytes, steps):
                 yield Job(
                     f"within {window} {repeat}",
                     Operation.READ,
                     REQUEST_BYTES,
                     queue_depth=_DEPTH,
-                    seconds=scope.run_seconds,
+                    seconds=extent.run_seconds,
                     window_bytes=window,
                 )
-            for window in scope.permuted_windows:
+            for window in extent.permuted_windows:
                 orders: dict[str, Sequence[int]] = {
                     "sequential": range(count),
                     "permuted": permuted(count, window, repeat + 1),
@@ -83,19 +83,17 @@ class Locality:
                         order=order,
                     )
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates = _of_windows(_together(evidence.named("within ")))
         lengths = sorted({int(row.label.split()[1]) for row in evidence.named("permuted ")})
         for length in lengths:
-            sequential = _mean_of(evidence, f"sequential {length} ")
+            sequential = _mean(evidence.named(f"sequential {length} "))
             for name in ("permuted", "random"):
-                other = _mean_of(evidence, f"{name} {length} ")
+                other = _mean(evidence.named(f"{name} {length} "))
                 estimates[f"{name}_over_sequential_{length}"] = ratio(
-                    other[0],
-                    other[1],
-                    sequential[0],
-                    sequential[1],
+                    *other,
+                    *sequential,
                     f"throughput of reads of 4 KiB, {name} within {length} over in order, depth "
                     f"{2 * length}",
                 )
@@ -145,10 +143,6 @@ def _mean(rows: Sequence[Row]) -> Mean:
     values = [row["throughput_bytes_per_second"] for row in rows]
     errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
     return sum(values) / len(values), float(sum(error**2 for error in errors) ** 0.5 / len(errors))
-
-
-def _mean_of(evidence: Evidence, prefix: str) -> Mean:
-    return _mean(evidence.named(prefix))
 
 
 def _of_windows(means: Mapping[int, Mean]) -> Estimates:
@@ -207,12 +201,12 @@ class WritePattern:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
-        region = min(scope.share_bytes(_REGION_SHARE), _REGION_BYTES_MAX)
+        region = min(extent.share_bytes(_REGION_SHARE), _REGION_BYTES_MAX)
         count = region // WRITE_BYTES
         rows = []
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             orders = {"ordered": range(count), "shuffled": permuted(count, count, repeat + 1)}
             for place, (name, order) in enumerate(orders.items()):
                 at = place * region
@@ -241,27 +235,21 @@ class WritePattern:
                 rows.append(bench.run(read))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         ordered, shuffled = evidence.named("read ordered "), evidence.named("read shuffled ")
         return {
-            "shuffled_over_ordered": ratio(*_rate(shuffled), *_rate(ordered), _SPEED),
+            "shuffled_over_ordered": ratio(*_mean(shuffled), *_mean(ordered), _SPEED),
             "shuffled_over_ordered_joules": _joules(ordered, shuffled),
         }
 
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for place, (name, colour) in enumerate((("ordered", "#009E73"), ("shuffled", "#D55E00"))):
-            value, error = _rate(evidence.named(f"read {name} "))
+            value, error = _mean(evidence.named(f"read {name} "))
             axes.bar(place, value / 1e6, yerr=1.96 * error / 1e6, color=colour)
         axes.set_xticks([0, 1], ["written in order", "written at random"])
         axes.set_ylabel("reads in order of 64 KiB, depth 4 (MB/s)")
-
-
-def _rate(rows: list[Row]) -> tuple[float, float]:
-    values = [row["throughput_bytes_per_second"] for row in rows]
-    errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
-    return sum(values) / len(values), sum(error**2 for error in errors) ** 0.5 / len(errors)
 
 
 def _joules(ordered: list[Row], shuffled: list[Row]) -> Estimate:

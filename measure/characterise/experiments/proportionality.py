@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
 from iojoule.measure.characterise.intervals import Z, between, missing
 
 Floats = NDArray[np.float64]
@@ -35,9 +35,7 @@ class Proportionality:
     curvature: tuple[float, float, float]
 
 
-def proportionality(
-    shares: Floats, watts: Floats, errors: Floats, seed: int = 1
-) -> Proportionality | None:
+def proportionality(shares: Floats, watts: Floats, errors: Floats) -> Proportionality | None:
     """From powers over the share of the peak rate; intervals by drawing from the errors.
 
     Args:
@@ -51,7 +49,7 @@ def proportionality(
     if len(shares) < 3 or shares[0] != 0 or (np.diff(shares) <= 0).any() or watts[-1] <= 0:
         return None
     share = shares / shares[-1]
-    drawn = watts + np.random.default_rng(seed).normal(size=(_DRAWS, len(watts))) * errors
+    drawn = watts + np.random.default_rng(1).normal(size=(_DRAWS, len(watts))) * errors
     all_watts = np.vstack([watts, drawn])
     peak = all_watts[:, -1:]
     ranges = 1 - all_watts[:, 0] / peak[:, 0]
@@ -84,19 +82,19 @@ class EnergyProportionality:
     needs_power = True
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
-        for repeat in range(scope.repeats):
-            peak = bench.run(_job(f"share 1.00 {repeat}", scope, None))
+        for repeat in range(extent.repeats):
+            peak = bench.run(_job(f"share 1.00 {repeat}", extent, None))
             rows.append(peak)
-            for share in scope.shares:
+            for share in extent.shares:
                 if share < 1.0:
                     demand = max(1.0, share * peak["iops"])
-                    rows.append(bench.run(_job(f"share {share:.2f} {repeat}", scope, demand)))
+                    rows.append(bench.run(_job(f"share {share:.2f} {repeat}", extent, demand)))
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         shares, watts, errors = _points(evidence)
         result = proportionality(shares, watts, errors)
@@ -127,13 +125,13 @@ class EnergyProportionality:
         axes.legend()
 
 
-def _job(label: str, scope: Scope, rate: float | None) -> Job:
+def _job(label: str, extent: Extent, rate: float | None) -> Job:
     return Job(
         label,
         Operation.READ,
         REQUEST_BYTES,
         queue_depth=_DEPTH,
-        seconds=2 * scope.run_seconds,
+        seconds=2 * extent.run_seconds,
         operations_per_second=rate,
         effects=rate is not None,
     )

@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
 from iojoule.measure.characterise.intervals import Z, between, missing
 
 Floats = NDArray[np.float64]
@@ -47,10 +47,10 @@ class Saturation:
         """The law."""
         return _law(depth, self.unloaded_seconds, self.rate_max, self.sharpness)
 
-    def depth_of_share(self, share: float = SHARE) -> float:
-        """The depth at which so much of the largest rate is reached."""
+    def saturation_depth(self) -> float:
+        """The depth at which `SHARE` of the largest rate is reached."""
         # in logarithms: share^-k - 1 underflows for a sharp knee
-        inner = math.expm1(-self.sharpness * math.log(share))
+        inner = math.expm1(-self.sharpness * math.log(SHARE))
         return self.knee * math.exp(-math.log(inner) / self.sharpness)
 
 
@@ -120,7 +120,7 @@ class SaturationDepth:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         return [
             bench.run(
@@ -129,15 +129,15 @@ class SaturationDepth:
                     Operation.READ,
                     size,
                     queue_depth=depth,
-                    seconds=scope.run_seconds,
+                    seconds=extent.run_seconds,
                 )
             )
-            for repeat in range(scope.repeats)
-            for size in scope.request_sizes
-            for depth in scope.depths
+            for repeat in range(extent.repeats)
+            for size in extent.request_sizes
+            for depth in extent.depths
         ]
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         estimates: Estimates = {}
         for size in _sizes(evidence):
@@ -199,9 +199,9 @@ def _knee(law: Saturation | None, deepest: float) -> Estimate:
 
 def _nearly(law: Saturation | None, deepest: float) -> Estimate:
     method = f"depth at which the law reaches {SHARE:.0%} of its maximum"
-    if law is None or law.depth_of_share() > deepest:
+    if law is None or law.saturation_depth() > deepest:
         return missing(f"beyond {deepest:g} requests in flight", "1", method, low=deepest)
-    depth = law.depth_of_share()
+    depth = law.saturation_depth()
     spread = math.exp(Z * (law.knee_log_error + law.rate_log_error))
     return between(depth, depth / spread, depth * spread, "1", method)
 

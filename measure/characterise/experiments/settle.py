@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot
 from iojoule.measure.characterise.intervals import Z, differs, estimated, missing
 
 PACES = (20.0, 4.0, 1.0)
@@ -36,15 +36,15 @@ class SettleTime:
     needs_power = True
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         return [
-            bench.run(_job(label, scope, pace, repeat))
-            for repeat in range(scope.repeats)
+            bench.run(_job(label, extent, pace, repeat))
+            for repeat in range(extent.repeats)
             for label, pace in (("row", None), *((f"pace {pace:g}", pace) for pace in PACES))
         ]
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         extra = _more_joules(evidence)
         if extra is None:
@@ -81,12 +81,12 @@ class SettleTime:
         axes.set_ylabel("more than in a row (mJ per read)")
 
 
-def _job(label: str, scope: Scope, pace: float | None, repeat: int) -> Job:
+def _job(label: str, extent: Extent, pace: float | None, repeat: int) -> Job:
     return Job(
         f"{label} {repeat}",
         Operation.READ,
         4096,
-        seconds=RUNS_LONG * scope.run_seconds,
+        seconds=RUNS_LONG * extent.run_seconds,
         operations_per_second=pace,
         effects=pace is not None,
     )

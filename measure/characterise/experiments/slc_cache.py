@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from iojoule.datasets.characteristics import CONFIDENCE, Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot, ScaleName
 from iojoule.measure.characterise.intervals import between, estimated, missing
 from iojoule.measure.recording.statistics import batch_standard_error
 
@@ -237,24 +237,24 @@ class SlcCache:
     needs_power = False
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = [bench.quiet("before")]  # what was written earlier may still be in the cache
-        for repeat in range(scope.repeats):
+        for repeat in range(extent.repeats):
             job = Job(
                 f"fill {repeat}",
                 Operation.WRITE,
                 131072,
                 queue_depth=32,
                 pattern=Pattern.SEQUENTIAL,
-                bytes_total=scope.area_bytes,
+                bytes_total=extent.area_bytes,
                 trace=True,
                 effects=True,
             )
             rows += [bench.run(job), bench.quiet(f"after {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         works = _works_after_filling(evidence)
         drops = [_drop(evidence, row) for row in evidence.named("fill ")]
@@ -433,24 +433,24 @@ class Background:
     needs_power = True
     needs_controller = False
 
-    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+    def measure(self, bench: Bench, extent: Extent) -> list[Row]:
         """Make the observations."""
         rows = []
-        for repeat in range(scope.repeats):
-            for number, share in enumerate(_SHARES[scope.scale]):
+        for repeat in range(extent.repeats):
+            for number, share in enumerate(_SHARES[extent.scale]):
                 job = Job(
                     f"burst {number} {repeat}",
                     Operation.WRITE,
                     65536,
                     queue_depth=16,
-                    bytes_total=scope.share_bytes(share),
+                    bytes_total=extent.share_bytes(share),
                     trace=True,
                     effects=True,
                 )
                 rows += [bench.run(job), bench.quiet(f"after {number} {repeat}")]
         return rows
 
-    def answer(self, evidence: Evidence) -> Estimates:
+    def estimate(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         works = _works(evidence)
         if isinstance(works, str):

@@ -18,11 +18,12 @@ from iojoule.api.acting.governing.groups import BestEffortGroup, Throttle
 from iojoule.api.acting.governing.loop import Governed, Governor, Options
 from iojoule.api.client.errors import UnreachableError
 from iojoule.datasets.errors import InputError, NoProfileError
+from iojoule.datasets.measured_drive import DeclaredState
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme import Controller, PowerState
+from iojoule.measure.drive.nvme import Controller
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host import host_files
 from iojoule.measure.host.journal import HostState
@@ -36,11 +37,14 @@ from tests.settable import Below
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 CONTROLLER = Controller(
-    serial="S5GX1", model="Samsung SSD 980 PRO 1TB", firmware="5B2QGXA7", capacity_bytes=10**12,
+    serial="S5GX1", model="Samsung SSD 980 PRO 1TB", firmware="5B2QGXA7",
     mdts_exponent=5, volatile_write_cache=True, has_apst=True, format_erases_all=False,
-    warning_celsius=82.0, limits_power=False,
+    limits_power=False, measures_power=False,
     power_states=tuple(
-        PowerState(index, watts, index < 3, 0, 0, None, None)
+        DeclaredState(
+            index=index, max_power_watts=watts, operational=index < 3,
+            entry_latency_us=0, exit_latency_us=0,
+        )
         for index, watts in enumerate((8.49, 4.48, 3.18, 0.04, 0.005))
     ),
 )  # fmt: skip

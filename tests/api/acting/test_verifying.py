@@ -14,10 +14,10 @@ from iojoule.api.acting.paired_saving import Trial
 from iojoule.api.acting.verifying import (
     Verification,
     Work,
+    conduct_pairs,
     plan_text,
     require_meters,
     verification,
-    way,
 )
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Measurement, Observations
@@ -135,7 +135,7 @@ def carried_out(
     if not campaign.exists:
         campaign.create(text, CampaignOptions(drive="/dev/x", serial="S"))
     work = Work(asked, Scope.DEVICE)
-    way(trial, work)(plan, expand(plan, Abilities()).runs, campaign, bench, bench)  # type: ignore[arg-type]
+    conduct_pairs(trial, work)(plan, expand(plan, Abilities()).runs, campaign, bench, bench)  # type: ignore[arg-type]
     return verification(campaign.records(), found, trial, work)
 
 

@@ -15,14 +15,13 @@ from iojoule.api.application.meter_basis import (
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.measure.drive.transition_table import Transition
 from iojoule.meter.drives import MeteredDrive, find_drives
-from iojoule.meter.idle_watts import DeclaredState
-from tests.meter.hosts import Host
+from tests.meter.hosts import Host, declared_state
 
 STATES = (
-    DeclaredState(0, True, 8.5, 0, 0, None),
-    DeclaredState(1, True, 4.5, 0, 200, None),
-    DeclaredState(2, False, 0.4, 2000, 1200, 0.4),
-    DeclaredState(3, False, 0.05, 500, 9500, 0.05),
+    declared_state(0, True, 8.5, 0, 0, None),
+    declared_state(1, True, 4.5, 0, 200, None),
+    declared_state(2, False, 0.4, 2000, 1200, 0.4),
+    declared_state(3, False, 0.05, 500, 9500, 0.05),
 )
 TABLE = (Transition(0, 2, 100), Transition(1, 2, 500), Transition(2, 3, 2000))
 

@@ -199,6 +199,23 @@ def test_no_more_is_written_than_the_plan_allows(plan: Plan, folder: CampaignFol
     assert folder.state().bytes_written == 2000
 
 
+@pytest.mark.parametrize("version", ['"one"', "null", "[]", "1.5"])
+def test_a_version_that_is_no_number_is_named(folder: CampaignFolder, version: str) -> None:
+    file = folder.path / "campaign.json"
+    file.write_text(file.read_text().replace('"schema_version": 1', f'"schema_version": {version}'))
+    with pytest.raises(CampaignError, match="schema_version"):
+        folder.options()
+
+
+def test_a_plan_that_is_gone_or_damaged_is_named(folder: CampaignFolder) -> None:
+    (folder.path / "plan.toml").write_bytes(b"\xff")
+    with pytest.raises(CampaignError, match=r"plan\.toml: cannot be read"):
+        folder.plan_text()
+    (folder.path / "plan.toml").unlink()
+    with pytest.raises(CampaignError, match=r"plan\.toml: cannot be read"):
+        folder.plan_text()
+
+
 def test_a_folder_in_use_is_refused(plan: Plan, folder: CampaignFolder, tmp_path: Path) -> None:
     with pytest.raises(CampaignError, match="measure resume"):
         folder.create(PLAN, CampaignOptions(drive="/dev/x", serial="S"))

@@ -1,5 +1,6 @@
 """What of a run's recording becomes evidence, and what is in no evidence."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from iojoule.measure.campaign.run_record import (
     sampled_evidence,
 )
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.fio import Outcome
+from iojoule.measure.fio import FioResult
 from iojoule.measure.point import Point
 from iojoule.measure.recording.statistics import PowerStatistics
 from iojoule.measure.sensors.protocol import Scope
@@ -41,13 +42,10 @@ RAILS = {
 class Recording:
     """Every counter runs at the rate that RAILS says; nothing was in flight, nothing paused."""
 
-    sensors = ("all",)
+    rail_names = RAILS.keys()
 
-    def rails(self, sensor: str) -> list[SimpleNamespace]:
-        return [SimpleNamespace(name=name) for name in RAILS]
-
-    def counter(self, rail: str, begin: int, end: int) -> SimpleNamespace:
-        return SimpleNamespace(per_second=RAILS[rail])
+    def rate(self, rails: Sequence[str], begin: int, end: int) -> float:
+        return sum(RAILS[rail] for rail in rails)
 
     def gauge(self, rail: str, begin: int, end: int) -> SimpleNamespace:
         return SimpleNamespace(mean=RAILS[rail])
@@ -80,8 +78,8 @@ def watched(engine: Engine, sysfs: Path) -> RunObservation:
     return made
 
 
-def outcome() -> Outcome:
-    return Outcome(
+def fio_result() -> FioResult:
+    return FioResult(
         {"throughput_bytes_per_second": 1e6, "iops": 15.3, "latency_mean_ns": 65e6},
         7 * SECOND,
         17 * SECOND,
@@ -101,8 +99,8 @@ def power() -> PowerStatistics:
 
 
 def seen(one: RunObservation) -> Any:
-    clocks = clock_evidence(one, outcome(), 0, 10 * SECOND)
-    return sampled_evidence(clocks, one, outcome(), {Scope.DEVICE: power()}, 0, 10 * SECOND)
+    clocks = clock_evidence(one, fio_result(), 0, 10 * SECOND)
+    return sampled_evidence(clocks, one, fio_result(), {Scope.DEVICE: power()}, 0, 10 * SECOND)
 
 
 def test_counters_pauses_and_power_become_evidence(tmp_path: Path) -> None:
@@ -132,13 +130,13 @@ def test_what_bypasses_the_block_layer_tells_nothing_of_fios_sleep(tmp_path: Pat
 def test_two_clocks_are_compared(tmp_path: Path, wall: float, boot: float, code: str) -> None:
     one = watched(Engine.IO_URING, tmp_path)
     one.clocks_after = Clocks(int((7 + wall) * SECOND), int(boot * SECOND))
-    found = judge(clock_evidence(one, outcome(), 0, 10 * SECOND))
+    found = judge(clock_evidence(one, fio_result(), 0, 10 * SECOND))
     assert [each.code.value for each in found.reasons] == [code]
 
 
 def test_a_part_that_was_measured_at_another_time_is_refused(tmp_path: Path) -> None:
     one = watched(Engine.IO_URING, tmp_path)
-    found = judge(clock_evidence(one, outcome(), 2 * SECOND, 12 * SECOND))
+    found = judge(clock_evidence(one, fio_result(), 2 * SECOND, 12 * SECOND))
     assert [each.code.value for each in found.reasons] == ["clock_mismatch"]
 
 

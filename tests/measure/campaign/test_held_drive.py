@@ -19,10 +19,10 @@ from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.runs import Abilities, Cost, expand
 from iojoule.measure.campaign.session import OpenedDrive, run_campaign
 from iojoule.measure.characterise import session as characterising
-from iojoule.measure.characterise.experiment import ScaleName, scope_of
+from iojoule.measure.characterise.experiment import ScaleName, extent_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import CharacteriseFolder
-from iojoule.measure.characterise.session import fills_first, rehearse
+from iojoule.measure.characterise.session import fills_first, plan_steps
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
 from iojoule.measure.errors import CampaignError, UnsafeDriveError
@@ -65,15 +65,15 @@ class Bench:
             typed_serial=str(self.drive.path),
             say=str,
             observer=None,
-            way=self._begin,
+            conduct=self._begin,
         )  # type: ignore[arg-type]
 
     def characterise(self) -> None:
         facts = DriveFacts(self.drive, None, None)
-        scope = scope_of(ScaleName.QUICK, BYTES)
-        steps = rehearse(EXPERIMENTS, scope, facts, has_power=False)
+        extent = extent_of(ScaleName.QUICK, BYTES)
+        steps = plan_steps(EXPERIMENTS, extent, facts, has_power=False)
         considered = characterising.PlannedExperiments(
-            facts, None, scope, steps, fills_first(steps)
+            facts, None, extent, steps, fills_first(steps)
         )
         asked = characterising.CharacteriseRequest([], [], str(self.drive.path), "")
         folder = CharacteriseFolder(self.folder / "characterise")
@@ -107,11 +107,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     runs = expand(plan, Abilities())
     opened = OpenedDrive(plan, DriveFacts(made.drive, None, None), None, runs, Cost(*[0] * 8))  # type: ignore[arg-type]
     monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "journals"))
-    monkeypatch.setattr(session, "look", lambda *_: opened)
+    monkeypatch.setattr(session, "open_drive", lambda *_: opened)
     for module in (session, characterising):
         monkeypatch.setattr(module, "find_fio", lambda: Fio("/nowhere/fio", (3, 33)))
         monkeypatch.setattr(module, "open_sensors", lambda *_: [])
-    monkeypatch.setattr(characterising._Session, "ask", lambda _: made.begun.append("characterise"))
+    monkeypatch.setattr(characterising._Session, "run", lambda _: made.begun.append("characterise"))
     monkeypatch.setattr(characterising, "write_results", lambda *_: None)
     monkeypatch.setattr(characterising, "_refuse_failures", lambda *_: None)
     return made

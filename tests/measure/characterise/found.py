@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from iojoule.datasets.characteristics import (
-    Answer,
     Characteristics,
     Estimate,
     Evidence,
+    ExperimentResult,
     Row,
     Status,
 )
@@ -22,8 +22,8 @@ def estimate(value: float, unit: str, share: float = 0.01) -> Estimate:
     )
 
 
-def answer(**estimates: Estimate) -> Answer:
-    return Answer(
+def answer(**estimates: Estimate) -> ExperimentResult:
+    return ExperimentResult(
         title="a question",
         purpose="a purpose",
         sources=("a paper",),

@@ -4,8 +4,8 @@ import pytest
 
 from iojoule.datasets.characteristics import (
     FILE_NAME,
-    Answer,
     Estimate,
+    ExperimentResult,
     Status,
     read_characteristics,
 )
@@ -43,13 +43,13 @@ def test_only_an_answer_counts(tmp_path: Path) -> None:
     folder.begin(options())
     folder.fresh("idle")
     (folder.experiment("idle") / "half").write_text("x")
-    assert not folder.is_answered("idle")
+    assert not folder.is_done("idle")
     for status in (Status.FAILED, Status.SKIPPED):
         kept = answer().model_copy(update={"status": status})
         folder.keep("idle", kept, [])
-        assert not folder.is_answered("idle")
+        assert not folder.is_done("idle")
     folder.keep("idle", answer(idle_watts_ps0=estimate(1.6, "W")), [])
-    assert folder.is_answered("idle")
+    assert folder.is_done("idle")
     folder.fresh("slc-cache")
     assert not (folder.experiment("slc-cache") / "half").exists()
 
@@ -91,7 +91,7 @@ def test_people_read_values_bounds_and_absence() -> None:
 
 def test_what_failed_is_said_in_the_report() -> None:
     found = characteristics()
-    failed = Answer(
+    failed = ExperimentResult(
         title="t", purpose="p", sources=(), status=Status.FAILED, reason="the meter stalled"
     )
     found = found.model_copy(update={"answers": {**found.answers, "idle": failed}})

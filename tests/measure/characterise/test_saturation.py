@@ -24,7 +24,7 @@ def test_the_law_is_found_again(unloaded: float, knee: float, sharpness: float) 
     assert np.log(found.knee / knee) == pytest.approx(0, abs=1.96 * found.knee_log_error + 0.02)
     assert found.unloaded_seconds == pytest.approx(unloaded, rel=0.1)
     assert found.rate(DEPTHS) == pytest.approx(rates, rel=0.03)
-    share = found.rate(np.array([found.depth_of_share()]))[0] / found.rate_max
+    share = found.rate(np.array([found.saturation_depth()]))[0] / found.rate_max
     assert share == pytest.approx(0.95, abs=1e-6)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.measure.command.request import Request, parse_metric
+from iojoule.measure.command.request import CommandRequest, parse_metric
 from iojoule.measure.command.session import measure_command
 
 pytestmark = pytest.mark.slow
@@ -110,7 +110,7 @@ def test_the_energy_of_a_transaction_is_what_the_drive_took(
     lab: Any, socket_folder: Path, tmp_path: Path
 ) -> None:
     result = measure_command(
-        Request(
+        CommandRequest(
             command=as_postgres("pgbench", "-h", socket_folder, "-c", "4", "-T", "8", "postgres"),
             folder=tmp_path / "out",
             metrics=[parse_metric("transactions=actually processed: ([0-9]+)")],

@@ -18,7 +18,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.measure.command import request as request_module
 from iojoule.measure.command import session as session_module
 from iojoule.measure.command.record import CommandResult
-from iojoule.measure.command.request import Request, parse_metric
+from iojoule.measure.command.request import CommandRequest, parse_metric
 from iojoule.measure.command.session import measure_command
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import read_recording
@@ -56,7 +56,7 @@ def measured(folder: Path, script: str, metrics: Sequence[str] = (), **more: Any
     """The result, which must be what is in the folder."""
     sensors = more.pop("sensors", ["drive", "host"])
     result = measure_command(
-        Request(
+        CommandRequest(
             command=shell(script),
             folder=folder,
             sensors=sensors,
@@ -269,14 +269,14 @@ def test_what_cannot_be_done_is_refused_first(
 ) -> None:
     plain = {"command": ["true"], "folder": tmp_path / "out", "sensors": ["drive"]}
     with pytest.raises(InputError, match=said):
-        measure_command(Request(**(plain | changed)))
+        measure_command(CommandRequest(**(plain | changed)))
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_holds_something_is_refused(fakes: Fakes, tmp_path: Path) -> None:
     (tmp_path / "note").touch()
     with pytest.raises(InputError, match="not an empty folder"):
-        measure_command(Request(command=["true"], folder=tmp_path))
+        measure_command(CommandRequest(command=["true"], folder=tmp_path))
 
 
 def test_the_result_is_plain_json(fakes: Fakes, tmp_path: Path) -> None:

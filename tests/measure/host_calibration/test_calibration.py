@@ -14,9 +14,9 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import read_host_profile, write_host_profile
 from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.host.facts import HostControls
-from iojoule.measure.host_calibration import load
-from iojoule.measure.host_calibration.runs import plan
-from iojoule.measure.host_calibration.session import Request, calibrate, prepare
+from iojoule.measure.host_calibration import load_program
+from iojoule.measure.host_calibration.loads import plan_loads
+from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
 from tests.errors import having
@@ -29,24 +29,24 @@ def controls_of(host: KnownHost) -> HostControls:
 
 def test_without_counters_and_meter_it_says_what_to_name(tmp_path: Path) -> None:
     with pytest.raises(SensorError, match=r"--rapl-root|no RAPL"):
-        prepare(Request(rapl_root=tmp_path))
+        prepare(CalibrationRequest(rapl_root=tmp_path))
     if not list(Path("/sys/class/powercap").glob("*/energy_uj")):
         with pytest.raises(SensorError, match="--power netio"):
-            prepare(Request())
+            prepare(CalibrationRequest())
 
 
 def test_too_little_time_is_refused_with_what_is_needed(tmp_path: Path) -> None:
     host = KnownHost(tmp_path)
     with pytest.raises(InputError, check=having(field="minutes")):
-        prepare(Request(rapl_root=host.rapl, minutes=0.2, controls=controls_of(host)))
+        prepare(CalibrationRequest(rapl_root=host.rapl, minutes=0.2, controls=controls_of(host)))
 
 
 def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
     host = KnownHost(tmp_path)
-    request = Request(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
+    request = CalibrationRequest(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
     prepared = prepare(request)
     lines = list(prepared.commands())
-    assert sum(line.startswith("#") for line in lines) == len(prepared.plan.steps)
+    assert sum(line.startswith("#") for line in lines) == len(prepared.plan.loads)
     assert any("performance > " in line for line in lines)
     assert any("disable" in line for line in lines)
     assert host.hertz() == REFERENCE_HERTZ
@@ -55,26 +55,26 @@ def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_plan_is_bracketed_by_idle_and_mixes_the_rest(tmp_path: Path) -> None:
     controls = controls_of(KnownHost(tmp_path))
-    found = plan(4, controls, 5.0, 10.0, target=True)
-    kinds = [step.kind for step in found.steps]
+    found = plan_loads(4, controls, 5.0, 10.0, target=True)
+    kinds = [each.kind for each in found.loads]
     assert (kinds[0], kinds[-1]) == ("idle", "idle")
-    assert {step.cpus for step in found.steps if step.kind == "burn"} == {1, 2, 4}
-    assert {step.sleep_limit for step in found.steps} == {None, 0, 1}
-    assert len({step.hertz for step in found.steps}) == 3
+    assert {each.cpus for each in found.loads if each.kind == "burn"} == {1, 2, 4}
+    assert {each.sleep_limit for each in found.loads} == {None, 0, 1}
+    assert len({each.hertz for each in found.loads}) == 3
     # a meter that is read twice a second needs longer windows
-    assert plan(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
-    bare = plan(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
-    assert all(step.hertz is None and step.sleep_limit is None for step in bare.steps)
+    assert plan_loads(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
+    bare = plan_loads(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
+    assert all(each.hertz is None and each.sleep_limit is None for each in bare.loads)
 
 
 def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
     with KnownHost(tmp_path) as host:
-        arguments = [sys.executable, "-I", "-S", load.__file__, "burn", "0", "1"]
+        arguments = [sys.executable, "-I", "-S", load_program.__file__, "burn", "0", "1"]
         busy = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         time.sleep(0.5)
         try:
             prepared = prepare(
-                Request(
+                CalibrationRequest(
                     rapl_root=host.rapl,
                     minutes=1.6,
                     others_cores=0.02,
@@ -94,12 +94,12 @@ def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
 def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", load.__file__, kind, cpu, amount],
+        [sys.executable, "-I", "-S", load_program.__file__, kind, cpu, amount],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    time.sleep(3.0)  # others may be on this CPU too
+    time.sleep(1.0)
     said = json.loads(process.communicate(timeout=30)[0])
     assert 0.0 < said["busy_cores"] <= 1.1
     assert (said["bytes_per_second"] > 0) == (kind == "copy")
@@ -118,7 +118,7 @@ def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     with KnownHost(tmp_path / "host") as host:
         time.sleep(1.0)
         prepared = prepare(
-            Request(
+            CalibrationRequest(
                 rapl_root=host.rapl,
                 minutes=2.0,
                 folder=tmp_path,

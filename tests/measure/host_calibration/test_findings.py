@@ -9,8 +9,12 @@ from iojoule.datasets.profile import HostProfile
 from iojoule.datasets.vocabulary import Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, host_facts
-from iojoule.measure.host_calibration.host_profile import CalibrationResults, Reading, host_profile
-from iojoule.measure.host_calibration.runs import LoadResult, Step
+from iojoule.measure.host_calibration.host_profile import (
+    CalibrationResults,
+    LoadReading,
+    host_profile,
+)
+from iojoule.measure.host_calibration.loads import Load, LoadResult
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
 from tests.measure.host_calibration.known_host import Truth
@@ -19,15 +23,15 @@ TRUTH = Truth(dram_watts=0.0)
 LOADS = [0.0, 0.0, 0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0]
 
 
-def readings(*, packages: bool, wall: bool) -> list[Reading]:
+def readings(*, packages: bool, wall: bool) -> list[LoadReading]:
     found = []
     for busy in LOADS:
         cpus = int(np.ceil(busy))
-        step = Step("burn" if busy else "idle", cpus, min(busy, 1.0) or 1.0)
+        load = Load("burn" if busy else "idle", cpus, min(busy, 1.0) or 1.0)
         watts = TRUTH.cpu_watts(busy)
         found.append(
-            Reading(
-                done=LoadResult(step, 0, 10**10, own_cores=busy),
+            LoadReading(
+                done=LoadResult(load, 0, 10**10, own_cores=busy),
                 busy_cores=busy,
                 hertz=None,
                 cpu_watts=(watts, 0.02) if packages else None,
@@ -38,7 +42,7 @@ def readings(*, packages: bool, wall: bool) -> list[Reading]:
     return found
 
 
-def concluded(rows: list[Reading], tmp_path: Path) -> HostProfile:
+def concluded(rows: list[LoadReading], tmp_path: Path) -> HostProfile:
     controls = HostControls(tmp_path)
     return host_profile(
         CalibrationResults(host_facts(), controls, 4, rows, ["rapl"], [], "2026-01-02")
@@ -73,10 +77,10 @@ def test_the_wall_alone_tells_the_rise_and_not_the_idle_part(tmp_path: Path) -> 
 def test_core_time_of_an_engine_comes_from_both_depths(tmp_path: Path) -> None:
     rows = readings(packages=True, wall=False)
     for depth, each in ((1, 8e-6), (32, 3e-6)):
-        step = Step("engine", 1, engine=Engine.LIBAIO, depth=depth)
+        load = Load("engine", 1, engine=Engine.LIBAIO, depth=depth)
         rows.append(
-            Reading(
-                LoadResult(step, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4),
+            LoadReading(
+                LoadResult(load, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4),
                 1e4 * each,
                 None,
                 (TRUTH.cpu_watts(1e4 * each), 0.02),

@@ -158,22 +158,21 @@ def test_setting_a_power_state_tells_the_disk(controller: Controller, disk: Fake
 
 
 def test_the_drive_reports_its_own_power(controller: Controller, disk: FakeDisk) -> None:
-    assert parse_controller(identify(controller)).limits_power
-    abilities = power.parse_abilities(identify(controller))
-    assert abilities.measures
-    assert abilities.sample_interval_seconds == pytest.approx(50e-6)
-    smart = power.parse_smart_power(bytes(log(controller, 2, 512).data))
-    assert smart.interval_power_watts == pytest.approx(4.12)
-    assert smart.lifetime_watt_hours == 3  # rounded up
-    assert set_feature(controller, power.POWER_MEASUREMENT, power.start_value()) == 0
+    identified = parse_controller(identify(controller))
+    assert identified.limits_power
+    assert identified.measures_power
+    smart = bytes(log(controller, 2, 512).data)
+    assert power.interval_power(smart) == pytest.approx((4.12, 0.0001))
+    assert struct.unpack_from("<Q", smart, 232) == (3,)  # lifetime watt hours, rounded up
+    assert set_feature(controller, power.POWER_MEASUREMENT, power.START_VALUE) == 0
     disk.now_ns += 12 * 10**9
     assert get_feature(controller, power.POWER_MEASUREMENT).result == 1
-    found = power.parse_power_log(bytes(log(controller, 0x25, 576).data))
+    page = bytes(log(controller, 0x25, 576).data)
+    found = power.parse_power_log(page)
     assert (found.generation, found.running, found.intervals) == (1, True, 12)
     assert found.joules == pytest.approx(10 * 4.12 + 2 * 20, rel=1e-3)
-    assert found.maximum_watts == pytest.approx(20.0)
-    assert (found.bins[16].count, found.overflow_count, found.overflowed) == (10, 2, True)
-    assert found.complete
+    assert struct.unpack_from("<I", page, 64 + 16 * 8) == (10,)  # of 4.00 to 4.25 W
+    assert struct.unpack_from("<I", page, 32) == (2,)  # above the last bin
     assert set_feature(controller, power.POWER_MEASUREMENT, power.STOP_VALUE) == 0
     disk.now_ns += 5 * 10**9
     stopped = power.parse_power_log(bytes(log(controller, 0x25, 64).data))
@@ -187,12 +186,11 @@ def test_no_power_is_reported_within_the_first_second(
         raise LabError("before the begin")
 
     disk.joules = unknown  # type: ignore[method-assign]
-    smart = power.parse_smart_power(bytes(log(controller, 2, 512).data))
-    assert (smart.interval_power_watts, smart.lifetime_watt_hours) == (None, 3)
+    assert power.interval_power(bytes(log(controller, 2, 512).data)) is None
 
 
 def test_a_measurement_stops_by_itself(controller: Controller, disk: FakeDisk) -> None:
-    assert set_feature(controller, power.POWER_MEASUREMENT, power.start_value(1)) == 0
+    assert set_feature(controller, power.POWER_MEASUREMENT, power.START_VALUE | 1 << 16) == 0
     disk.now_ns += 90 * 10**9
     found = power.parse_power_log(bytes(log(controller, 0x25, 64).data))
     assert (found.running, found.intervals) == (False, 60)

@@ -13,7 +13,7 @@ from iojoule.measure.errors import LabError, SensorError
 from iojoule.measure.lab import host_power
 from iojoule.measure.lab.client import LabClient, record
 from iojoule.measure.lab.disk_control import COMPLETION, DiskPower
-from iojoule.measure.lab.host_power import DOMAINS, HostPower, RaplTree
+from iojoule.measure.lab.host_power import DOMAINS, RaplTree
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
 
 
@@ -52,7 +52,7 @@ class FakeDisk:
 
 
 def test_a_record_counts_by_kind() -> None:
-    told = record(FakeDisk(), 0, 10**9, HostPower())  # type: ignore[arg-type]
+    told = record(FakeDisk(), 0, 10**9)  # type: ignore[arg-type]
     assert told["device_power_watts"] == pytest.approx(2.0)
     assert told["failed"] == 1
     read = told["read"]

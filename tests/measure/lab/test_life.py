@@ -13,9 +13,7 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import drives, life
-from iojoule.measure.lab import system as block
-from iojoule.measure.lab import system as programs
+from iojoule.measure.lab import drives, life, system
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.paths import LabPaths, Process, default_folder, open_own
 from tests.stand_ins import look_in
@@ -132,7 +130,7 @@ def prepared(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_a_folder_that_is_not_ones_own_is_refused(
     prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "built", lambda name: prepared)
+    monkeypatch.setattr(system, "built", lambda name: prepared)
     before = prepared.lstat()
     for refused in (life.up, life.down, LabClient):
         with pytest.raises(LabError, match=f"{prepared}.*--dir"):
@@ -202,8 +200,8 @@ def test_a_disk_that_does_not_start_says_why_and_leaves_nothing(
 def test_without_a_block_device_there_is_nbd(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    for name in (programs.NBD_PLUGIN, programs.PRELOAD):
-        if not (programs.BUILT / name).exists():
+    for name in (system.NBD_PLUGIN, system.PRELOAD):
+        if not (system.BUILT / name).exists():
             pytest.skip(f"{name} was not built")
     folder = tmp_path / "lab"
     request.addfinalizer(lambda: life.down(folder))
@@ -217,12 +215,12 @@ def test_without_a_block_device_there_is_nbd(
 def test_a_part_that_was_not_built_names_its_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(programs, "BUILT", tmp_path)
+    monkeypatch.setattr(system, "BUILT", tmp_path)
     with pytest.raises(LabError, match=r"apt-get install libfuse3-dev pkg-config; .* make core"):
-        programs.built(programs.DISK)
+        system.built(system.DISK)
     look_in(monkeypatch, tmp_path)
     with pytest.raises(LabError, match="apt-get install nbdkit"):
-        programs.program("nbdkit")
+        system.program("nbdkit")
 
 
 def test_a_drive_must_exist_and_have_watts(tmp_path: Path) -> None:
@@ -255,4 +253,14 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
     places.state.write_text("{")
     with pytest.raises(LabError, match="cannot be read"):
         LabClient(tmp_path)
-    assert not block.mounted(places.mount)
+    assert not system.mounted(places.mount)
+
+
+def test_a_loop_device_over_a_file_of_any_name_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backing = tmp_path / "loop0" / "loop" / "backing_file"
+    backing.parent.mkdir(parents=True)
+    backing.write_bytes(b"/srv/\xff\n")
+    monkeypatch.setattr(system, "_SYS_BLOCK", tmp_path)
+    system.detach(LabPaths(tmp_path / "lab"))

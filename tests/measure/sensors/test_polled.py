@@ -16,7 +16,7 @@ class Answers(PolledSensor):
     def probe(self) -> Probe:
         return Probe((Rail("wall", "watts", Kind.POWER, Scope.SYSTEM),), 100.0)
 
-    def ask(self) -> list[float]:
+    def poll(self) -> list[float]:
         answer = self.answers.pop(0)
         if answer is None:
             raise SensorError("no answer")

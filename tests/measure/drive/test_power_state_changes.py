@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from iojoule.measure.drive.ocp import power_state_changes
+from iojoule.measure.drive.nvme import parse_power_state_changes
 
 GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 
@@ -20,7 +20,7 @@ def page(count: int = 4711, version: int = 3, guid: bytes = GUID) -> bytes:
 
 
 def test_the_count_is_read() -> None:
-    assert power_state_changes(page()) == 4711
+    assert parse_power_state_changes(page()) == 4711
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_the_count_is_read() -> None:
     ids=["vendor", "version", "not implemented", "short", "empty"],
 )
 def test_what_is_no_count_is_not_known(data: bytes) -> None:
-    assert power_state_changes(data) is None
+    assert parse_power_state_changes(data) is None

@@ -24,13 +24,13 @@ from iojoule.measure.fio import (
     JobTarget,
     JobTiming,
     fio_job,
-    read_outcome,
+    read_fio_result,
     run_fio,
 )
 from iojoule.measure.host.facts import HostControls
 from iojoule.measure.point import Point
 
-Kind = Literal["idle", "burn", "wake", "copy", "null", "engine"]
+LoadKind = Literal["idle", "burn", "wake", "copy", "null", "engine"]
 
 SETTLE_SECONDS = 1.0
 """A load runs so long before its window begins."""
@@ -50,7 +50,7 @@ ENGINES = (Engine.PSYNC, Engine.LIBAIO, Engine.IO_URING)
 
 
 @dataclass(frozen=True)
-class Step:
+class Load:
     """One load.
 
     Attributes:
@@ -60,7 +60,7 @@ class Step:
         sleep_limit: Deepest allowed sleep state.
     """
 
-    kind: Kind
+    kind: LoadKind
     cpus: int = 0
     amount: float = 1.0
     hertz: float | None = None
@@ -87,66 +87,64 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Steps in the order in which they are made, and the length of a window."""
+class LoadPlan:
+    """Loads in the order in which they run, and the length of a window."""
 
-    steps: tuple[Step, ...]
+    loads: tuple[Load, ...]
     window_seconds: float
 
     @property
     def seconds(self) -> float:
         """How long all of it takes."""
-        return len(self.steps) * (self.window_seconds + 2 * SETTLE_SECONDS)
+        return len(self.loads) * (self.window_seconds + 2 * SETTLE_SECONDS)
 
 
-def plan(
+def plan_loads(
     cpus: int,
     controls: HostControls,
     minutes: float,
     slowest_hertz: float,
     *,
     target: bool,
-    seed: int = 1,
-) -> Plan:
-    """Steps for the given CPUs within about `minutes`; a slow meter takes longer.
+) -> LoadPlan:
+    """Loads for the given CPUs within about `minutes`; a slow meter takes longer.
 
     Idle comes first, in the middle and last, so that drift shows; the rest in random order, so that
     drift does not look like an effect. `slowest_hertz` is the reading rate of the slowest meter.
     Raises InputError if the time is too short.
     """
-    loads = _loads(cpus, target)
-    loads += _frequencies(cpus, controls) + _sleep(controls)
-    random.Random(seed).shuffle(loads)
-    half = len(loads) // 2
-    idle = Step("idle")
-    steps = (idle, *loads[:half], idle, *loads[half:], idle)
-    each = minutes * 60.0 / len(steps) - 2 * SETTLE_SECONDS
+    busy = _loads(cpus, target) + _frequencies(cpus, controls) + _sleep(controls)
+    random.Random(1).shuffle(busy)
+    half = len(busy) // 2
+    idle = Load("idle")
+    loads = (idle, *busy[:half], idle, *busy[half:], idle)
+    each = minutes * 60.0 / len(loads) - 2 * SETTLE_SECONDS
     if each < SHORTEST_SECONDS:
-        needed = len(steps) * (SHORTEST_SECONDS + 2 * SETTLE_SECONDS) / 60.0
+        needed = len(loads) * (SHORTEST_SECONDS + 2 * SETTLE_SECONDS) / 60.0
         raise InputError(
-            f"--minutes {minutes:g}: {len(steps)} loads need at least {needed:.1f} minutes",
+            f"--minutes {minutes:g}: {len(loads)} loads need at least {needed:.1f} minutes",
             field="minutes",
         )
-    return Plan(steps, max(each, READINGS / slowest_hertz))
+    return LoadPlan(loads, max(each, READINGS / slowest_hertz))
 
 
-def _loads(cpus: int, target: bool) -> list[Step]:
+def _loads(cpus: int, target: bool) -> list[Load]:
     counts = sorted({1, min(2, cpus), cpus // 2 or 1, cpus})
-    loads = [Step("burn", count) for count in counts]
-    loads += [Step("burn", 1, duty) for duty in DUTIES]
-    loads.append(Step("burn", cpus, 0.5))
-    loads += [Step("wake", 1, rate) for rate in WAKE_RATES]
-    loads += [Step("copy", 1), Step("null", 1)]
+    loads = [Load("burn", count) for count in counts]
+    loads += [Load("burn", 1, duty) for duty in DUTIES]
+    loads.append(Load("burn", cpus, 0.5))
+    loads += [Load("wake", 1, rate) for rate in WAKE_RATES]
+    loads += [Load("copy", 1), Load("null", 1)]
     if target:
         loads += [
-            Step("engine", 1, engine=engine, depth=depth)
+            Load("engine", 1, engine=engine, depth=depth)
             for engine in ENGINES
             for depth in ((1,) if engine is Engine.PSYNC else (1, DEEP))
         ]
     return loads
 
 
-def _frequencies(cpus: int, controls: HostControls) -> list[Step]:
+def _frequencies(cpus: int, controls: HostControls) -> list[Load]:
     """A light and a full load of one CPU and a full one of all, at the lowest and in the middle."""
     span = controls.frequency_range_hertz()
     if span is None or not controls.may_set_frequency() or span[1] <= span[0]:
@@ -155,17 +153,17 @@ def _frequencies(cpus: int, controls: HostControls) -> list[Step]:
     return [
         replace(load, hertz=hertz)
         for hertz in (low, 0.5 * (low + high))
-        for load in (Step("burn", 1, 0.2), Step("burn", 1), Step("burn", cpus))
+        for load in (Load("burn", 1, 0.2), Load("burn", 1), Load("burn", cpus))
     ]
 
 
-def _sleep(controls: HostControls) -> list[Step]:
+def _sleep(controls: HostControls) -> list[Load]:
     if not controls.may_set_sleep():
         return []
-    return [Step("idle", sleep_limit=limit) for limit in range(len(controls.sleep_states()) - 1)]
+    return [Load("idle", sleep_limit=limit) for limit in range(len(controls.sleep_states()) - 1)]
 
 
-LOAD = Path(__file__).with_name("load.py")
+LOAD = Path(__file__).with_name("load_program.py")
 REQUEST_BYTES = 4096
 TARGET_BYTES = 64 << 20
 _END_SECONDS = 20.0
@@ -192,7 +190,7 @@ cpus_allowed={cpu}
 class LoadResult:
     """What a load did; its window is in CLOCK_MONOTONIC ns."""
 
-    step: Step
+    load: Load
     begin_ns: int
     end_ns: int
     own_cores: float = 0.0
@@ -210,29 +208,29 @@ class Bench:
     folder: Path
     target: Path | None
 
-    def run(self, number: int, step: Step, seconds: float) -> LoadResult:
-        """Make one step.
+    def run(self, number: int, load: Load, seconds: float) -> LoadResult:
+        """Run one load.
 
         Raises:
             FioError: fio failed.
             HostStateError: A load ended by itself.
         """
-        if step.kind in ("null", "engine"):
-            return self._fio(number, step, seconds)
+        if load.kind in ("null", "engine"):
+            return self._fio(number, load, seconds)
         arguments = {
             "idle": [],
-            "burn": ["burn", str(step.amount)],
-            "wake": ["wake", str(step.amount)],
+            "burn": ["burn", str(load.amount)],
+            "wake": ["wake", str(load.amount)],
             "copy": ["copy", "1"],
-        }[step.kind]
-        with _running_loads(self.cpus[: step.cpus], arguments) as loads:
+        }[load.kind]
+        with _running_programs(self.cpus[: load.cpus], arguments) as programs:
             time.sleep(SETTLE_SECONDS)
             begin = time.monotonic_ns()
             time.sleep(seconds)
             end = time.monotonic_ns()
-            outputs = [_end(load) for load in loads]
+            outputs = [_end(program) for program in programs]
         return LoadResult(
-            step,
+            load,
             begin,
             end,
             sum(output["busy_cores"] for output in outputs),
@@ -240,7 +238,7 @@ class Bench:
             sum(output["bytes_per_second"] for output in outputs),
         )
 
-    def _fio(self, number: int, step: Step, seconds: float) -> LoadResult:
+    def _fio(self, number: int, load: Load, seconds: float) -> LoadResult:
         folder = self.folder / f"fio-{number}"
         folder.mkdir(parents=True)
         whole = seconds + 2 * SETTLE_SECONDS
@@ -248,14 +246,14 @@ class Bench:
             Workload(operation=Operation.READ, pattern=Pattern.RANDOM),
             Configuration(
                 request_bytes=REQUEST_BYTES,
-                queue_depth=step.depth,
+                queue_depth=load.depth,
                 jobs=1,
-                engine=step.engine,
+                engine=load.engine,
                 completion=Completion.INTERRUPT,
             ),
         )
         cpu = self.cpus[0]
-        if step.kind == "null":
+        if load.kind == "null":
             text = _NULL_JOB.format(
                 request=REQUEST_BYTES, milliseconds=round(whole * 1000), cpu=cpu
             )
@@ -268,28 +266,28 @@ class Bench:
         (folder / JOB_FILE).write_text(text)
         run_fio(self.fio, folder, whole)
         end = time.monotonic_ns() - round(SETTLE_SECONDS * 0.5e9)
-        seen = read_outcome(folder, point).observations
+        seen = read_fio_result(folder, point).observations
         return LoadResult(
-            step,
+            load,
             end - round(seconds * 1e9),
             end,
             seen["cpu_utilisation"],
             seen["context_switches_per_second"],
-            seen["throughput_bytes_per_second"] if step.kind == "engine" else 0.0,
+            seen["throughput_bytes_per_second"] if load.kind == "engine" else 0.0,
             seen["iops"],
         )
 
 
 @contextlib.contextmanager
-def _running_loads(
+def _running_programs(
     cpus: Sequence[int], arguments: Sequence[str]
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """One load a CPU; they end with the block, and with this process."""
-    loads: list[subprocess.Popen[str]] = []
+    """One program of loads a CPU; they end with the block, and with this process."""
+    programs: list[subprocess.Popen[str]] = []
     try:
         for cpu in cpus:
             kind, amount = arguments
-            loads.append(
+            programs.append(
                 subprocess.Popen(
                     [sys.executable, "-I", "-S", str(LOAD), kind, str(cpu), amount],
                     stdin=subprocess.PIPE,
@@ -297,24 +295,24 @@ def _running_loads(
                     text=True,
                 )
             )
-        yield loads
+        yield programs
     finally:
-        for load in loads:
-            if load.poll() is None:
-                load.kill()
-            load.wait()
-            for stream in (load.stdin, load.stdout):
+        for program in programs:
+            if program.poll() is None:
+                program.kill()
+            program.wait()
+            for stream in (program.stdin, program.stdout):
                 if stream is not None:
                     stream.close()
 
 
-def _end(load: subprocess.Popen[str]) -> dict[str, float]:
+def _end(program: subprocess.Popen[str]) -> dict[str, float]:
     try:
-        output, _ = load.communicate(timeout=_END_SECONDS)
+        output, _ = program.communicate(timeout=_END_SECONDS)
         fields: dict[str, float] = json.loads(output)
     except (subprocess.TimeoutExpired, ValueError):
         raise HostStateError(
-            f"a load of the calibration failed ({LOAD.name}, status {load.returncode}); free "
+            f"a load of the calibration failed ({LOAD.name}, status {program.returncode}); free "
             "memory or processes and start again"
         ) from None
     return fields

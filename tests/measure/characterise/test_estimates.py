@@ -48,7 +48,7 @@ def burst(label: str, fast: int, slow: int, delay: int, work: int) -> tuple[Row,
 def test_the_cache_and_its_folding_are_found() -> None:
     fill, series = burst("fill 0", 30, 30, 10, 40)
     rows = (IDLE, fill, row("after 0", quiet=1.0))
-    found = SlcCache().answer(Evidence(rows=rows, series=series))
+    found = SlcCache().estimate(Evidence(rows=rows, series=series))
     assert holds(found["cache_bytes"], 600)
     assert holds(found["cache_bytes_by_power"], 600)
     assert holds(found["fold_delay_seconds"], 1.0)
@@ -60,7 +60,7 @@ def test_the_cache_and_its_folding_are_found() -> None:
 def test_what_a_full_cache_leaves_goes_on_at_once() -> None:
     fill, series = burst("fill 0", 30, 30, 0, 40)
     rows = (IDLE, fill, row("after 0", quiet=1.0))
-    found = SlcCache().answer(Evidence(rows=rows, series=series))
+    found = SlcCache().estimate(Evidence(rows=rows, series=series))
     assert holds(found["full_work_joules"], 2.0 * 40 * STEP)
     assert found["fold_seconds"].value is None
 
@@ -68,7 +68,7 @@ def test_what_a_full_cache_leaves_goes_on_at_once() -> None:
 def test_a_drive_without_a_cache_gets_a_bound_and_no_number() -> None:
     fill, series = burst("fill 0", 60, 0, 0, 0)
     rows = (IDLE, fill, row("after 0", quiet=1.0))
-    found = SlcCache().answer(Evidence(rows=rows, series=series))
+    found = SlcCache().estimate(Evidence(rows=rows, series=series))
     assert found["cache_bytes"].value is None
     assert found["cache_bytes"].low == fill["bytes_written"]
     assert found["fold_seconds"].value is None
@@ -77,7 +77,7 @@ def test_a_drive_without_a_cache_gets_a_bound_and_no_number() -> None:
 def test_work_that_does_not_end_is_a_lower_bound() -> None:
     fill, series = burst("fill 0", 30, 30, 10, 40)
     rows = (IDLE, fill, row("after 0", quiet=0.0))
-    one = SlcCache().answer(Evidence(rows=rows, series=series))["fold_seconds"]
+    one = SlcCache().estimate(Evidence(rows=rows, series=series))["fold_seconds"]
     assert one.value is None
     assert one.low == pytest.approx(5.0, abs=0.2)
 
@@ -88,7 +88,7 @@ def test_background_work_grows_with_the_bytes() -> None:
         one, told = burst(f"burst {number} 0", size, 0, 10, 2 * size)
         rows += [one, row(f"after {number} 0", quiet=1.0)]
         series |= told
-    found = Background().answer(Evidence(rows=tuple(rows), series=series))
+    found = Background().estimate(Evidence(rows=tuple(rows), series=series))
     # two bins of 2 W for every bin of 20 bytes
     assert found["background_joules_per_byte"].value == pytest.approx(0.4 / 20, rel=0.05)
     assert found["background_seconds_per_byte"].value == pytest.approx(0.2 / 20, rel=0.05)
@@ -109,7 +109,7 @@ def test_idle_power_wake_and_a_state_that_does_not_hold() -> None:
         )
         rows.append(row(f"wake {state} repeat 0", latency_ns=wake))
         rows.append(row(f"awake {state} repeat 0", latency_ns=8e6 + 1e5 * state))
-    found = IdleStates().answer(Evidence(rows=tuple(rows)))
+    found = IdleStates().estimate(Evidence(rows=tuple(rows)))
     assert holds(found["idle_watts_ps3"], 0.4)
     assert found["idle_watts_ps4"].reason == "the drive left the state while it was measured"
     assert found["wake_seconds_ps3"].value == pytest.approx(0.03, rel=0.05)
@@ -131,7 +131,7 @@ def test_saturation_per_size_and_the_greenest_depth() -> None:
                 power_error_watts=0.01,
             )
         )
-    found = SaturationDepth().answer(Evidence(rows=tuple(rows)))
+    found = SaturationDepth().estimate(Evidence(rows=tuple(rows)))
     assert holds(found["saturation_depth_4096"], 15)
     assert holds(found["iops_max_4096"], 1500)
     assert found["green_depth_4096"].value == 64
@@ -139,7 +139,7 @@ def test_saturation_per_size_and_the_greenest_depth() -> None:
         one.model_copy(update={"values": {**one.values, "iops": 100 * one["queue_depth"]}})
         for one in rows
     ]
-    open_ended = SaturationDepth().answer(Evidence(rows=tuple(tiny)))["saturation_depth_4096"]
+    open_ended = SaturationDepth().estimate(Evidence(rows=tuple(tiny)))["saturation_depth_4096"]
     assert open_ended.value is None
     assert open_ended.low == 256
 
@@ -152,7 +152,7 @@ def settling(seconds: float) -> Estimate:
         awake = min(pace * (8e-3 + seconds), 1.0)
         watts = 1.6 + 2.0 * awake + 1e-3 * pace
         rows.append(row(f"pace {pace:g} 0", iops=pace, power_watts=watts, power_error_watts=error))
-    return SettleTime().answer(Evidence(rows=tuple(rows)))["settle_joules"]
+    return SettleTime().estimate(Evidence(rows=tuple(rows)))["settle_joules"]
 
 
 @pytest.mark.parametrize("seconds", [0.03, 0.2, 0.7])
@@ -181,7 +181,7 @@ def test_locality_is_found_or_its_absence_bounded() -> None:
         reads(f"{name} 8 0", rate)
         for name, rate in (("sequential", 200.0), ("permuted", 190.0), ("random", 100.0))
     ]
-    found = Locality().answer(Evidence(rows=tuple(rows)))
+    found = Locality().estimate(Evidence(rows=tuple(rows)))
     assert holds(found["smallest_over_largest_window"], 0.5)
     assert found["indifferent_window_bytes"].value == 1 << 24
     assert holds(found["permuted_over_sequential_8"], 0.95)
@@ -189,7 +189,7 @@ def test_locality_is_found_or_its_absence_bounded() -> None:
         one.model_copy(update={"values": {**one.values, "throughput_bytes_per_second": 100.0}})
         for one in rows
     ]
-    none = Locality().answer(Evidence(rows=tuple(flat)))["indifferent_window_bytes"]
+    none = Locality().estimate(Evidence(rows=tuple(flat)))["indifferent_window_bytes"]
     assert none.value is None
     assert none.high == 65536
 
@@ -216,7 +216,7 @@ def test_read_and_written_bytes_cost_what_they_cost() -> None:
         )
         rest = row(f"after {size} 0", quiet=1.0, span_joules=4.0, span_seconds=3.0)
         rows += [write, rest]
-    found = Asymmetry().answer(Evidence(rows=tuple(rows)))
+    found = Asymmetry().estimate(Evidence(rows=tuple(rows)))
     assert holds(found["read_joules_per_byte_4096"], 2e-6)
     assert holds(found["read_joules_per_operation_4096"], 2e-6 * 4096)
     assert holds(found["write_joules_per_byte_65536"], 2e-6)
@@ -226,7 +226,7 @@ def test_read_and_written_bytes_cost_what_they_cost() -> None:
 def test_written_at_random_is_slower_and_dearer() -> None:
     powers = {"power_watts": 4.0, "power_error_watts": 0.01}
     rows = (reads("read ordered 0", 20e6, **powers), reads("read shuffled 0", 5e6, **powers))
-    found = WritePattern().answer(Evidence(rows=rows))
+    found = WritePattern().estimate(Evidence(rows=rows))
     assert holds(found["shuffled_over_ordered"], 0.25)
     assert holds(found["shuffled_over_ordered_joules"], 4.0)
 
@@ -241,7 +241,7 @@ def test_proportionality_begins_at_idle() -> None:
         )
         for share in (0.25, 0.5, 1.0)
     ]
-    found = EnergyProportionality().answer(Evidence(rows=tuple(rows)))
+    found = EnergyProportionality().estimate(Evidence(rows=tuple(rows)))
     assert holds(found["dynamic_range"], 0.75)
     assert holds(found["proportionality_index"], 0.75)
 

@@ -7,7 +7,7 @@ import pytest
 
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.fio import Outcome, read_outcome
+from iojoule.measure.fio import FioResult, read_fio_result
 from iojoule.measure.point import Point
 
 BEGIN_MS = 1_700_000_000_000
@@ -16,9 +16,9 @@ BINS = {"1000000": 2000, "2000000": 4, "9000000": 1}
 """Latencies in ns and how many requests took them."""
 
 
-def outcome(
+def fio_result(
     folder: Path, steps_ms: list[int], runtime_ms: int = 10_000, held_up: int = 0
-) -> Outcome:
+) -> FioResult:
     """Of a run whose log has steps that end so long after its begin."""
     bins = BINS | ({"2000000000": held_up} if held_up else {})
     count = sum(bins.values())
@@ -49,7 +49,7 @@ def outcome(
     lines = [f"{BEGIN_MS + step}, 800, 0, 0, 0\n" for step in steps_ms]
     (folder / "fio_bw.log").write_text("".join(lines))
     configuration = Configuration(request_bytes=4096, queue_depth=DEPTH)
-    return read_outcome(folder, Point(Workload(operation=Operation.READ), configuration))
+    return read_fio_result(folder, Point(Workload(operation=Operation.READ), configuration))
 
 
 STEPS = list(range(100, 10_001, 100))
@@ -69,13 +69,13 @@ STEPS = list(range(100, 10_001, 100))
 def test_the_longest_pause(
     tmp_path: Path, steps: list[int], runtime_ms: int, seconds: float
 ) -> None:
-    pause = outcome(tmp_path, steps, runtime_ms).pause_unix_ns
+    pause = fio_result(tmp_path, steps, runtime_ms).pause_unix_ns
     assert (pause[1] - pause[0]) * 1e-9 == pytest.approx(seconds, abs=0.11)
 
 
 def test_requests_that_a_stall_held_up_do_not_make_it_usual(tmp_path: Path) -> None:
-    calm = outcome(tmp_path, STEPS)
-    held = outcome(tmp_path, STEPS, held_up=DEPTH)
+    calm = fio_result(tmp_path, STEPS)
+    held = fio_result(tmp_path, STEPS, held_up=DEPTH)
     assert held.observations["latency_p999_ns"] == 2e9
     assert calm.usual_p999_ns is not None
     assert held.usual_p999_ns is not None

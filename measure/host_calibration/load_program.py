@@ -1,7 +1,7 @@
 """A load of known shape on one CPU until standard input closes; then prints its work as JSON.
 
 Run by path and with the standard library alone, so that it starts at once:
-    load.py burn CPU DUTY | wake CPU RATE | copy CPU
+    load_program.py burn CPU DUTY | wake CPU RATE | copy CPU
 """
 
 from __future__ import annotations
