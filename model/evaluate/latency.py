@@ -267,7 +267,7 @@ def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
         drive = loop.alone[name] + worse * part * queues.spread
         wait = np.zeros_like(value)
         for log_share, scale in queues.tails:
-            wait = np.maximum(wait, scale * (log_share + odds))
+            wait = np.maximum(wait, scale * np.maximum(log_share + odds, 0.0))
         value = value + np.hypot(
             np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
         )
