@@ -58,6 +58,11 @@ FOLDING_EXPONENT = 4.6
 UNSEEN_STATE_SD = 0.12
 """Relative sd of the watts of a power state that no run was seen in; an assumption."""
 
+WAITING_SD = 0.05
+"""Relative sd of the watts of an awake drive between requests, which the law extrapolates from full
+speed: with it 90 % intervals at part load hold 80 % of the watts of simulated drives
+(`iojoule validate recommendations`), with 0 57 %."""
+
 MOST_RELATIVE_SD = 0.35
 """No law is less sure than a guess, by which drives of a class differ; an assumption."""
 
@@ -119,12 +124,6 @@ def folding(load: Floats) -> Floats:
     charges it), and full load, where there is none.
     """
     return np.asarray(FOLDING_SHARE * np.clip(load, 0.0, 1.0) ** FOLDING_EXPONENT)
-
-
-WAITING_SD = 0.05
-"""Relative sd of the watts of an awake drive between requests, which the law extrapolates from full
-speed: with it 90 % intervals at part load hold 80 % of the watts of simulated drives
-(`iojoule validate recommendations`), with 0 57 %."""
 
 
 def active_watts(power: DevicePower, x: Floats, power_state: States) -> tuple[Floats, Floats]:

@@ -1,14 +1,13 @@
 """Latencies at the rate that is served, counted from the arrival of a request.
 
 As fast as possible (a closed loop) they are those of the full queue. In an open loop requests come
-by a process of their own and wait for a slot (below). In bursts the queue is full
-while a burst lasts, and a burst may have to wait for the one before it: bursts as large as the
-queue that come by chance wait as in an M/D/1 queue (`burst_wait`), which is the least that larger
-bursts wait. A percentile of both is joined as if what exceeds their means were independent. Bursts
-of fewer requests than the queue holds fill it so
-far: N is then the requests of a burst, and their latency R(1) + (R(N) - R(1)) (n - 1) / (N - 1) of
-n in flight, which is exact for balanced stations. Requests that wait for a flush take as much
-longer.
+by a process of their own and wait for a slot (below). In bursts the queue is full while a burst
+lasts, and a burst may have to wait for the one before it: bursts as large as the queue that come by
+chance wait as in an M/D/1 queue (`burst_wait`), which is the least that larger bursts wait. A
+percentile of both is joined as if what exceeds their means were independent. Bursts of fewer
+requests than the queue holds fill it so far: N is then the requests of a burst, and their latency
+R(1) + (R(N) - R(1)) (n - 1) / (N - 1) of n in flight, which is exact for balanced stations.
+Requests that wait for a flush take as much longer.
 
 Latency under a demanded rate: an open loop through the closed-loop curve of the drive.
 

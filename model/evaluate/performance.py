@@ -412,10 +412,14 @@ class PerformanceModel:
         else:
             result = self._surface(frame.pattern, reached, code, operation, names)
         _unsure_by(result, added, added_sd)
-        full_speed = {name: half.copy() for name, half in result.half_width.items()}
+        at_ps0 = (
+            {name: half.copy() for name, half in result.half_width.items()}
+            if self.state_residuals
+            else {}
+        )
         self._apply_power_state(result, frame, points, operation)
         if self.state_residuals:
-            self.state_residuals.correct(result, frame, points, code, operation, full_speed)
+            self.state_residuals.correct(result, frame, points, code, operation, at_ps0)
         if self.simulated:
             self._apply_simulated(result, frame, points, code, operation)
         if self.rebuilt:

@@ -187,11 +187,11 @@ class StateResiduals:
         points: Points,
         code: Codes,
         operation: str,
-        full_speed: Mapping[str, Floats],
+        at_ps0: Mapping[str, Floats],
     ) -> None:
         """Shift latency and percentiles of one direction, and put the learned sds in place.
 
-        Between runs no state is surer than PS0 is there: `full_speed` are its half widths.
+        Between runs no state is surer than PS0 is there: `at_ps0` are its half widths.
         """
         for correction in self.corrections(frame, points, code, operation):
             rows = correction.rows
@@ -206,7 +206,7 @@ class StateResiduals:
                 log_value[rows] += correction.values[own]
                 learned, before = NORMAL_90 * correction.sd(own), result.half_width[name][rows]
                 chosen = correction.inside & (own == name)
-                least = np.where(chosen, full_speed[name][rows], before)
+                least = np.where(chosen, at_ps0[name][rows], before)
                 result.half_width[name][rows] = np.where(
                     chosen & seen, learned, np.maximum(least, learned)
                 )

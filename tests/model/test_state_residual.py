@@ -87,7 +87,7 @@ def learned() -> DeviceProfile:
 
 
 @pytest.mark.parametrize("name", ["latency_mean_ns", "latency_p99_ns"])
-def test_between_runs_no_state_is_surer_than_full_speed_was_before(name: str) -> None:
+def test_between_runs_no_state_is_surer_than_ps0_was_before(name: str) -> None:
     """Runs on a curve that was fitted to them miss nothing, which says nothing of other places."""
     columns = places(sizes=(8192, 32768))
     before = unpublished()
