@@ -267,12 +267,19 @@ def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
         wait = np.zeros_like(value)
         for log_share, scale in queues.tails:
             wait = np.maximum(wait, scale * np.maximum(log_share + odds, 0.0))
-        value = value + np.hypot(
-            np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
-        )
+        value = _of_both((queues.inside, drive), (queues.waiting, wait))
     if queues.overloaded.any():
         value = np.where(queues.overloaded, np.inf, value)
     return value
+
+
+def _of_both(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> Floats:
+    """A high percentile of two delays together, from mean and percentile of each.
+
+    What exceeds the means joins as if independent.
+    """
+    above = [np.maximum(high - mean, 0.0) for mean, high in (first, second)]
+    return np.asarray(first[0] + second[0] + np.hypot(*above))
 
 
 def _collisions(delay: Floats, alone: Floats) -> Floats:
@@ -530,10 +537,9 @@ class ServedLatency:
         takes_ns = 1e9 * together / self._capacity(scale)
         wait, own = burst_wait(name, load) * takes_ns, self._among(name, together, scale)
         total = wait + own
-        if name in _TAILS:
+        if PERCENTILES.get(name, 0.0) > 0.5:
             mean_wait, mean = burst_wait(MEAN, load) * takes_ns, self._among(MEAN, together, scale)
-            above = np.hypot(np.maximum(wait - mean_wait, 0.0), np.maximum(own - mean, 0.0))
-            total = mean_wait + mean + above
+            total = _of_both((mean_wait, wait), (mean, own))
         return np.where(load < 1.0, total, np.inf)
 
     def _among(self, name: str, together: Floats, scale: float) -> Floats:
@@ -615,8 +621,6 @@ def _joined(value: Floats, end: Floats, scale: float, log_sd: Floats) -> Floats:
         far = np.hypot(distance, scale * NORMAL_90 * log_sd)
         return np.where(np.isfinite(distance), value * np.exp(np.sign(scale) * far), end)
 
-
-_TAILS = frozenset({"latency_p99_ns", "latency_p999_ns"})
 
 _HEAVY = 0.999
 """Load from which the decay of a wait is that of heavy traffic, 2 (1 - rho): within 0.1 %."""

@@ -31,6 +31,7 @@ from iojoule.model.evaluate.frame import PATTERNS
 from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
 from iojoule.model.evaluate.surface import (
+    QUANTITIES,
     UNALIGNED,
     CurveTerms,
     Knots,
@@ -58,9 +59,9 @@ def variance_shares(
     unloaded_sd = np.interp(at, x, doubt.unloaded_sd)
     capacity_sd = np.interp(at, x, doubt.capacity_sd)
     correlation = np.interp(at, x, doubt.correlation)
-    k = np.exp(np.interp(at, x, knots.log_sharpness))
+    k = np.exp(_log_sharpness(knots, points))
     waiting = _share(k * terms.log_load)
-    hosted = _share(knots.host_sharpness * terms.log_host_excess)
+    hosted = _hosted(knots, terms)
     own = 1.0 - np.minimum(points.added_latency_ns * np.exp(-terms.log_unloaded), 1.0)
     by_unloaded = (1.0 - hosted) * (1.0 - waiting) * own * unloaded_sd
     by_capacity = (1.0 - hosted) * waiting * capacity_sd
@@ -81,6 +82,17 @@ def latency_sd(doubt: CurveDoubt, knots: Knots, points: Points, terms: CurveTerm
     """Standard deviation of log mean latency, shape (n,)."""
     shares = variance_shares(doubt, knots, points, terms)
     return np.asarray(np.sqrt(np.maximum(sum(shares.values()), doubt.form_sd**2)))
+
+
+def _log_sharpness(knots: Knots, points: Points) -> Floats:
+    """Of the drive's bend, shape (n,)."""
+    at = np.maximum(points.log2_bytes, knots.access_unit_log2)
+    return np.interp(at, knots.log2_bytes, knots.log_sharpness)
+
+
+def _hosted(knots: Knots, terms: CurveTerms) -> Floats:
+    """How far the host's ceiling binds and not the drive, 0 to 1, shape (n,)."""
+    return _share(knots.host_sharpness * terms.log_host_excess)
 
 
 def _share(log_odds: Floats) -> Floats:
@@ -112,8 +124,6 @@ DOUBTS = {
 
 REPEAT_SD = 0.05
 """Log sd of a measured point of a surface with too few rows to learn its own."""
-
-QUANTITIES = ("latency", "p50", "p99", "p999")
 
 
 class LoadedSurface:
@@ -223,9 +233,8 @@ class LoadedSurface:
 
     def _sharpness(self, points: Points, terms: CurveTerms) -> Floats:
         """Of the bend that is met, the drive's or the host's, shape (n,)."""
-        drive = np.interp(points.log2_bytes, self.knots.log2_bytes, self.knots.log_sharpness)
-        hosted = _share(self.knots.host_sharpness * terms.log_host_excess)
-        return np.exp((1.0 - hosted) * drive + hosted * np.log(self.knots.host_sharpness))
+        hosted, host = _hosted(self.knots, terms), np.log(self.knots.host_sharpness)
+        return np.exp((1.0 - hosted) * _log_sharpness(self.knots, points) + hosted * host)
 
     def log_least_ns(self, points: Points) -> Floats:
         """Log of the time that a request takes of a drive that never waits, ns, shape (n,)."""

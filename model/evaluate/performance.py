@@ -51,12 +51,18 @@ from iojoule.model.evaluate.bands import (
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.device_work import device_work, load
 from iojoule.model.evaluate.frame import ENGINES, PATTERNS, RANDOM, SEQUENTIAL, Frame
-from iojoule.model.evaluate.loaded_surface import QUANTITIES, LoadedSurface
+from iojoule.model.evaluate.loaded_surface import LoadedSurface
 from iojoule.model.evaluate.operating_point import HostPaths, OperatingPoint, code_of, host_paths
 from iojoule.model.evaluate.power_limit import law_states
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.state_residual import StateResiduals
-from iojoule.model.evaluate.surface import Points, TableLookup, log_smooth_max, split_commands
+from iojoule.model.evaluate.surface import (
+    QUANTITIES,
+    Points,
+    TableLookup,
+    log_smooth_max,
+    split_commands,
+)
 
 
 class Ratios:

@@ -31,10 +31,9 @@ from numpy.polynomial import Chebyshev
 
 from iojoule.model.evaluate.bands import EXTRAPOLATED, Codes, Direction, Floats, merge
 from iojoule.model.evaluate.frame import Frame
-from iojoule.model.evaluate.loaded_surface import QUANTITIES
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
-from iojoule.model.evaluate.surface import Points, split_commands
+from iojoule.model.evaluate.surface import QUANTITIES, Points, split_commands
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 

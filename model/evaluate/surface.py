@@ -325,8 +325,8 @@ def log_tail_ratio(
 Where = tuple[Floats, Floats, Floats]
 """log2 of queue depth, jobs and request bytes."""
 
-FOLLOWED = frozenset({"latency", "p50", "p99", "p999"})
-"""What a path without rows nearby takes over from another; how sure it is stays its own."""
+QUANTITIES = ("latency", "p50", "p99", "p999")
+"""What a surface tells: the mean latency, and percentiles."""
 
 
 def _where(points: Points) -> Where:
@@ -372,8 +372,9 @@ class TableLookup:
             first = np.zeros(len(beyond), dtype=np.intp)
             there = main._interpolated(points.take(beyond), first)
             at_edge = main._interpolated(edge.take(beyond), first)
-            for name in FOLLOWED & out.keys() & there.keys():
-                out[name][beyond] += there[name] - at_edge[name]
+            for name in QUANTITIES:  # how sure they are stays the path's own
+                if name in out and name in there:
+                    out[name][beyond] += there[name] - at_edge[name]
         return out
 
     def _nearest(self, points: Points) -> Points:

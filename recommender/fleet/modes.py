@@ -60,6 +60,7 @@ HALVINGS = 7
 """Of the range in which the greatest load lies that keeps bounds of latency."""
 
 ROUNDING = 1e-9
+"""Loads are asked about so far below, relative, so that one that just fills a drive does."""
 
 LOADS = 512
 """Loads of a drive at which modes are compared, and as many of their capacities."""
