@@ -35,8 +35,9 @@ N), and m = N s = C R(1) the knee.
   are two such queues, weighted by the share of either bottleneck: for the N slots, and for the m
   servers that the drive amounts to where its curve bends sharply.
 * Percentiles: the one of a request alone; plus collisions inside the drive, which grow with the
-  square root of the mean delay and with the delay itself; plus the exponential tail of the wait
-  (Kingman's heavy-traffic limit). The two delays are joined as if independent.
+  square root of the mean delay and with the delay itself, and the more slots are taken, the more as
+  the full queue's are; plus the exponential tail of the wait (Kingman's heavy-traffic limit). The
+  two delays are joined as if independent.
 * A write buffer answers requests that the flash has yet to take. What the closed loop shows beyond
   the knee is then the buffer's back pressure, which an open loop meets only once it is full.
 
@@ -60,10 +61,15 @@ from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
 
-SOFTENING = 0.4
-"""How far 1/q is drawn from the inverse sharpness to 1 (fitted, see the module)."""
+SOFTENING = 0.5
+"""How far 1/q is drawn from the inverse sharpness to 1 at a knee of one request (fitted, see the
+module); of m requests it is m times less."""
 
-SPREAD, DRIFT = 2.1, 1.1
+COLLISIONS = 0.1
+"""Mean delay at full load by dies where something else bounds the capacity, as a share of the
+latency alone (fitted)."""
+
+SPREAD, DRIFT = 2.5, 1.1
 """p99 of the delay inside the drive: SPREAD sqrt(delay x latency alone) + DRIFT delay (fitted)."""
 
 FRONT_END = 0.02
@@ -148,7 +154,7 @@ def sojourn(
 
 
 _ERRORS: Mapping[str, tuple[float, float]] = {
-    "latency": (0.12, 0.25),
+    "latency": (0.06, 0.25),
     "p50": (0.06, 0.18),
     "p99": (0.24, 0.12),
     "p999": (0.26, 0.12),
@@ -209,6 +215,7 @@ class Queues:
         full: The same with all slots taken.
         inside: Mean time inside the drive.
         waiting: Mean wait before it.
+        taken: Share of the slots that are taken, by Little's law.
         tails: Log of P(wait) and the mean of a wait that happens, of each queue.
         relieved: How far a write buffer takes off the back pressure, 0 to 1.
         overloaded: Rows whose rate is the capacity or more.
@@ -218,6 +225,7 @@ class Queues:
     full: Floats
     inside: Floats
     waiting: Floats
+    taken: Floats
     tails: Sequence[tuple[Floats, Floats]]
     relieved: Floats | float
     overloaded: NDArray[np.bool_]
@@ -261,8 +269,7 @@ def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
         part = odds / LOG_ODDS["p99"]
         # the closed loop tells how much worse than collisions this drive is
         worse = loop.full[name] / (queues.alone + part * queues.against)
-        if np.ndim(queues.relieved):
-            worse = worse ** (1.0 - queues.relieved)
+        worse = worse ** (queues.taken * (1.0 - queues.relieved))
         drive = loop.alone[name] + worse * part * queues.spread
         wait = np.zeros_like(value)
         for log_share, scale in queues.tails:
@@ -305,8 +312,8 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
         relieved = loop.buffer_requests / (loop.buffer_requests + knee)
         relieved = relieved * np.cbrt(loop.buffered_share)
 
-    corner = 1.0 - np.clip((1.0 - 1.0 / knee**3) / loop.sharpness, _SHARPEST, _SOFTEST)
-    flat = 1.0 - corner * (1.0 - SOFTENING * (1.0 - relieved)) * (1.0 - share * (1.0 - relieved))
+    corner = 1.0 - np.clip((1.0 - 1.0 / knee**4) / loop.sharpness, _SHARPEST, _SOFTEST)
+    flat = 1.0 - corner * (1.0 - SOFTENING / knee * (1.0 - relieved))
     bend = 1.0 / flat
     crowd = np.exp(bend * log_load) - np.exp(bend * (log_load + log_share))
     inside: Floats = alone
@@ -316,9 +323,11 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
     for_drive = np.sqrt(2.0 * (knee + 1.0)) - 2.0
     if np.ndim(relieved):
         inside = inside + FRONT_END * alone * relieved * load
-    inside = np.minimum(inside * np.exp(-flat * np.log1p(-crowd)), full)
-
     at_knee = np.sqrt(corner * (1.0 - share))
+    colliding = COLLISIONS * (1.0 - 1.0 / knee) * at_knee * (1.0 - relieved)
+    colliding = colliding * (1.0 - (1.0 - load) ** 4)
+    inside = np.minimum(inside * (np.exp(-flat * np.log1p(-crowd)) + colliding), full)
+
     scale = varies * each / (1.0 - load)
     in_drive = at_knee * np.exp((for_drive + 1.0) * log_load)
     if np.ndim(relieved):
@@ -334,7 +343,8 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
         waits = in_drive + (1.0 - at_knee) * np.exp((for_slot + 1.0) * log_load)
         waiting = scale * waits
         tails = [(np.log(waits), scale)]
-    return Queues(alone, full, inside, waiting, tails, relieved, overloaded)
+    taken = load * inside / full
+    return Queues(alone, full, inside, waiting, taken, tails, relieved, overloaded)
 
 
 def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:

@@ -1,7 +1,8 @@
 """Open loops on simulated drives beside what the model makes of the same drives' closed loops.
 
-Drives are the presets in physical mode, with few blocks, 2 MiB of write cache and no pseudo-SLC
-cache, so that a run of some 100,000 requests reaches the cache's limit and never collects garbage.
+Drives are the presets in physical mode, with few blocks, 2 MiB of write cache, no pseudo-SLC cache
+and all of the mapping in memory, so that a run of some 100,000 requests reaches the cache's limit,
+never collects garbage, and does not grow faster while a mapping cache fills.
 The constants of `iojoule.model.evaluate.latency` were fitted on the presets as they are with 4, 16
 and 64 KiB; the altered drives and the sizes between were held out.
 """
@@ -39,6 +40,7 @@ SMALL: dict[str, Any] = {
     "blocks_per_plane": 64,
     "cache_bytes": CACHE_BYTES,
     "preconditioning": False,
+    "mapping_ideal": True,
     "physical": {
         "slc": {"static_blocks_per_plane": 0, "dynamic_blocks_per_plane": 0},
         "finish_background": False,
