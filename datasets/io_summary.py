@@ -168,6 +168,12 @@ class IoWindow(Section):
             return None
         return sum(level * time for level, time in self.in_flight.items()) / seconds
 
+    @property
+    def latency_mean_seconds(self) -> float | None:
+        """Mean time from arrival to end, by Little's law; None without requests in flight."""
+        waited = sum(level * time for level, time in self.in_flight.items())
+        return waited / self.requests if waited and self.requests else None
+
 
 class IoSummary(Section):
     """The document: stretches of one workload from one source.

@@ -13,7 +13,7 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate.latency import Flush
-from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.request import Observed, WorkloadProfile
 from iojoule.recommender.response import DurabilityAnswer, PowerCut, Row, Weaker
 
 FURTHER_APART = (10, 100)
@@ -131,7 +131,10 @@ def _weaker(asked: WorkloadProfile) -> list[WorkloadProfile]:
     steps: list[int | None] = [*(every * times for times in FURTHER_APART), None]
     return [
         asked.model_copy(
-            update={"workload": asked.workload.model_copy(update={"flush_every_writes": step})}
+            update={
+                "workload": asked.workload.model_copy(update={"flush_every_writes": step}),
+                "observed": Observed(),  # with the flushes of today
+            }
         )
         for step in steps
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from iojoule.model.evaluate.bands import with_lower
 from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.latency import Arrivals, alone_of
+from iojoule.model.evaluate.observed_latency import ObservedLatency
 from iojoule.model.evaluate.prediction import DEVICE_VALUE, Prediction, below
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
@@ -51,6 +52,7 @@ class Question:
         tail: Latency that the Pareto set minimises.
         percentage_used: Rated endurance already used, percent; None counts as none.
         year: A year of the work and its rates; needed by the objectives of a year.
+        observed: Latency that was measured of one configuration at the demand.
     """
 
     demand: Demand
@@ -60,6 +62,7 @@ class Question:
     tail: str
     percentage_used: float | None = None
     year: Year | None = None
+    observed: ObservedLatency | None = None
 
 
 @dataclass(frozen=True)
@@ -237,8 +240,11 @@ class Judge:
     def _evaluated(
         self, frame: Frame, prediction: Prediction, alone: Prediction | None = None
     ) -> Evaluated:
-        demand = self.question.demand
+        demand, observed = self.question.demand, self.question.observed
         work = work_of(frame, prediction, demand, alone)
+        if observed is not None:
+            latencies = replace(work.latencies, observed=observed.beside(frame))
+            work = replace(work, latencies=latencies)
         watts = watts_of(self.predictor.profile, frame, prediction, work, demand.rest)
         return Evaluated(frame, prediction, alone, work, watts)
 
@@ -257,6 +263,7 @@ class Judge:
             missed = value / limit - 1.0 if name.endswith("_max") else limit / value - 1.0
             violations[:, column] = np.maximum(missed, 0.0)
         violations[:, self.unknown] = np.inf
+        self._see(work, reached, violations)
         return Judged(
             frame,
             prediction,
@@ -269,6 +276,23 @@ class Judge:
             self.soft,
             self.unknown,
         )
+
+    def _see(self, work: Work, reached: Floats, violations: Floats) -> None:
+        """Let the configuration whose latency was measured keep what was seen, in place.
+
+        A latency that was measured at the demand shows that the demand is served.
+        """
+        observed = work.latencies.observed
+        if observed is None:
+            return
+        for column, (name, limit) in enumerate(self.limits.items()):
+            rows = observed.itself
+            if name == DEMAND:
+                reached[rows, column] = np.maximum(reached[rows, column], limit)
+                violations[rows, column] = 0.0
+            elif LATENCY_MAXIMA.get(name) in observed.measured:
+                missed = reached[rows, column] / limit - 1.0
+                violations[rows, column] = np.maximum(missed, 0.0)
 
     def _reached(self, name: str, work: Work, powers: dict[str, Floats]) -> Floats:
         scale = self.scales[name]

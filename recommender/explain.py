@@ -65,6 +65,7 @@ def write(
     notes += _not_known(profile, workload, question)
     notes += _energy(profile, workload, question)
     notes += _current(workload, current)
+    notes += _observed(question)
     if recommended is not None and current is not None:
         notes += _change(current, recommended)
     if workload.free is None:
@@ -224,6 +225,22 @@ def _current(workload: WorkloadProfile, current: Row | None) -> list[str]:
         f"confidence of {workload.sla.confidence:g}"
     )
     return [missed]
+
+
+def _observed(question: Question) -> list[str]:
+    """What was measured beside what is predicted of it."""
+    if question.observed is None:
+        return []
+    notes = [
+        "latency of today's configuration is what was measured; what the prediction of it errs "
+        "moves those of configurations like it"
+    ]
+    for name, (measured, told) in question.observed.outside.items():
+        notes.append(
+            f"{name} was measured {measured / told:.3g} times as long as predicted, outside the "
+            "interval: state the demand and [current] as they are, or measure this drive and fit"
+        )
+    return notes
 
 
 def _latency_paid(current: Row, recommended: Row) -> list[str]:

@@ -15,6 +15,8 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
 from iojoule.model.evaluate.equal_work import Demand, work_of
 from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.latency import Arrivals
+from iojoule.model.evaluate.observed_latency import ObservedLatency
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
@@ -22,6 +24,7 @@ from iojoule.recommender import durability, explain, pareto
 from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
 from iojoule.recommender.evaluate import (
     DEMAND,
+    OF_LATENCY,
     Evaluated,
     Judge,
     Judged,
@@ -199,7 +202,14 @@ class Recommender:
         question = self._question(workload, demand, today)
         check_answerable(question, self.layout, today.prediction)
         judge = Judge(predictor, self.layout, question)
-        return judge, judge.judge(today)
+        judged, seen = judge.judge(today), workload.observed.stated
+        if seen:
+            known = {name: judged.work.latencies.band(name) for name in OF_LATENCY}
+            by_chance = demand.arrivals is not Arrivals.BURSTS
+            observed = ObservedLatency(seen, known, today.frame, open_loop=by_chance)
+            judge = Judge(predictor, self.layout, replace(question, observed=observed))
+            judged = judge.judge(today)
+        return judge, judged
 
     def _demand(self, workload: WorkloadProfile, candidates: Candidates) -> Demand:
         return replace(

@@ -41,6 +41,7 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, LinkPowerPolicy, Operation, Scheduler
+from iojoule.model.evaluate.quantities import NOT_BELOW
 from iojoule.recommender.factors import Factors, Objective
 from iojoule.recommender.sla import Sla, parse_sla
 
@@ -122,6 +123,34 @@ class Current(HostSettings):
     """What runs today; what is left out takes the profile's default."""
 
 
+class Observed(Section):
+    """Latency that today's configuration has at the demand, as measured; what is left out is
+    predicted.
+    """
+
+    latency_mean_ns: Positive | None = None
+    latency_p50_ns: Positive | None = None
+    latency_p99_ns: Positive | None = None
+    latency_p999_ns: Positive | None = None
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        known = self.stated
+        for upper, lowers in NOT_BELOW.items():
+            for lower in lowers:
+                if upper in known and known[upper] < known.get(lower, 0.0):
+                    raise ValueError(
+                        f"{upper}: {known[upper]:g} ns is below {lower} = {known[lower]:g} ns; the "
+                        "two are swapped or one of them is in another unit"
+                    )
+        return self
+
+    @property
+    def stated(self) -> dict[str, float]:
+        """Ns by quantity."""
+        return self.model_dump(exclude_none=True)
+
+
 UNMODELLED = tuple(name for name in Current.model_fields if name not in Free.model_fields)
 """Configuration fields whose effect no profile knows: kept as they are."""
 
@@ -142,6 +171,8 @@ class WorkloadProfile(Section):
             possible.
         current: What runs today; empty where nothing was said. A saving is stated only against a
             stated one.
+        observed: Latency of `current` at the demand, as measured; what it says of the model's
+            errors moves the predictions of other configurations too.
         free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
         sla: What must hold; fields, or a text as in `recommender.sla_text`.
         state: State of the drive, a fact for writes; where nothing is said of `device_state` and
@@ -164,6 +195,7 @@ class WorkloadProfile(Section):
     name: str = "workload"
     workload: Workload
     current: Current = Current()
+    observed: Observed = Observed()
     free: Free | None = None
     sla: Annotated[Sla, BeforeValidator(_read_sla, json_schema_input_type=Sla | str)] = Sla()
     state: State = State()
@@ -217,6 +249,11 @@ class WorkloadProfile(Section):
                 )
         self._sla_fits()
         self._directions_fit()
+        if self.observed.stated and (self.as_fast_as_possible or not self.has_current):
+            raise ValueError(
+                "observed: is the latency of today's configuration at the demand; state both "
+                "([current], workload.demand_bytes_per_second), or leave it out"
+            )
         return self
 
     def _directions_fit(self) -> None:
@@ -487,4 +524,4 @@ def with_loop(profile: WorkloadProfile, loop: Loop | None) -> WorkloadProfile:
             )
         return profile
     freed = profile.workload.model_copy(update=dict.fromkeys(DEMANDS))
-    return profile.model_copy(update={"workload": freed})
+    return profile.model_copy(update={"workload": freed, "observed": Observed()})

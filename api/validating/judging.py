@@ -1,8 +1,9 @@
 """What is picked for a question, and what was true of the pick.
 
-Two pickers answer each: the recommender as it is, and the same on point predictions, which takes
-every prediction for the truth (confidence 0.5: no margin to any bound) and the least expected
-objective, however little and however surely it saves.
+Three pickers answer each: the recommender as it is; the same, told what latency today's
+configuration has (mean and p99, with the error of a measurement, where it serves the demand); and
+on point predictions, which takes every prediction for the truth (confidence 0.5: no margin to any
+bound) and the least expected objective, however little and however surely it saves.
 
 "No change" is a pick: today's configuration. A pick is judged beside the best candidate that truly
 keeps demand and bounds, and whose CPU does not take more than its drive saves.
@@ -16,13 +17,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from iojoule.api.validating.questions import Asked
+from iojoule.model.evaluate.observed_latency import MEASURED_SD
 from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.request import Observed
 from iojoule.recommender.response import Action, ReasonCode, Recommendation
 from iojoule.recommender.rows import LIKELY
 
-Picker = Literal["intervals", "points"]
+Picker = Literal["intervals", "measured", "points"]
 PICKERS: tuple[Picker, ...] = get_args(Picker)
-"""With the stated confidence, and on point predictions."""
+"""With the stated confidence, likewise beside today's latency, and on point predictions."""
+
+
+MEAN, TAIL = "latency_mean_ns", "latency_p99_ns"
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Outcome:
     Attributes:
         question: Number of the question.
         drive: Whose.
-        picker: Which of the two.
+        picker: Which of them.
         arrivals: How the demand arrives; "none" without one.
         objective: What is made small.
         action: As answered: "change", "no change" or "none".
@@ -88,6 +94,8 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
         sla = workload.sla.model_copy(update={"confidence": 0.5, "confidences": {}})
         workload = workload.model_copy(update={"sla": sla, "least_saving_percent": 0.0})
         least = 0.0
+    elif picker == "measured":
+        workload = workload.model_copy(update={"observed": _measured(asked)})
     answer = recommender.recommend(workload, rows=1, least_probability=least)
     breaks, costs = asked.broken(), asked.costs()
     keeps = ~np.any(list(breaks.values()), axis=0)
@@ -125,6 +133,18 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
         cheaper=bool(costs[row] < costs[asked.today]) if changes else None,
         **_saving(asked, answer, row),
     )
+
+
+def _measured(asked: Asked) -> Observed:
+    """Latency of today's configuration; nothing where it does not serve the demand."""
+    capacity = float(asked.truth["capacity_bytes_per_second"][asked.today])
+    if asked.demand is None or capacity < asked.demand:
+        return Observed()
+    source = np.random.default_rng([5, asked.number])
+    errors = np.exp(source.normal(0.0, MEASURED_SD, 2))
+    values = [float(asked.truth[name][asked.today]) for name in (MEAN, TAIL)]
+    known = dict(zip((MEAN, TAIL), np.sort(values * errors), strict=True))
+    return Observed(**known) if np.isfinite(values).all() else Observed()
 
 
 def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:

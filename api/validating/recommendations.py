@@ -29,7 +29,7 @@ def validate(
     kept: Path | None = None,
     tick: Tick | None = None,
 ) -> list[Outcome]:
-    """Both pickers' answers to so many questions, the drives in turn.
+    """All pickers' answers to so many questions, the drives in turn.
 
     Args:
         cases: Questions.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90, NOT_BELOW
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -88,13 +88,6 @@ class Direction:
             if upper in self.log_value and lower in self.log_value:
                 value = self.log_value[upper]
                 np.fmax(value, self.log_value[lower], out=value, where=rows)
-
-
-NOT_BELOW: Mapping[str, tuple[str, ...]] = {
-    "latency_p99_ns": ("latency_p50_ns",),
-    "latency_p999_ns": ("latency_mean_ns", "latency_p99_ns"),
-}
-"""Quantities that each percentile is at least as long as, and so are the ends of its interval."""
 
 
 def with_lower(names: Iterable[str]) -> frozenset[str]:

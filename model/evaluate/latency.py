@@ -56,10 +56,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.evaluate.bands import NOT_BELOW, Band, Floats, longer_of
+from iojoule.model.evaluate.bands import MEASURED, Band, Floats, longer_of
 from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.observed_latency import ObservedLatency
 from iojoule.model.evaluate.prediction import Prediction
-from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
+from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90, NOT_BELOW
 
 SOFTENING = 0.5
 """How far 1/q is drawn from the inverse sharpness to 1 at a knee of one request (fitted, see the
@@ -472,6 +473,7 @@ class ServedLatency:
         buffer_requests: Requests that the write buffer takes; NaN: nobody knows (`Activity`). Then
             values and upper ends are those without any, lower ends those of one that never fills.
         flush: What flushes add; None where the work has none.
+        observed: What was measured of one configuration at this rate; None where nothing was.
     """
 
     full: Prediction
@@ -487,6 +489,7 @@ class ServedLatency:
     sharpness: Floats
     buffer_requests: Floats
     flush: Flush | None = None
+    observed: ObservedLatency | None = None
     _loops: dict[float, tuple[ClosedLoop, Queues]] = field(
         default_factory=dict, init=False, compare=False
     )
@@ -499,11 +502,22 @@ class ServedLatency:
             name: The quantity, as `latency_p99_ns`.
             scale: Half widths of the 90 % interval above the value: 1 is its upper end.
         """
+        if self.observed is None:
+            return self._predicted(name, scale)
+        value, high, end = (self._predicted(name, each) for each in (0.0, 1.0, scale))
+        latency = self.observed.moved(name, value, high, end, scale)
+        for lower in NOT_BELOW.get(name, ()):
+            if lower in self.full.bands:
+                latency = longer_of(latency, self.at(lower, scale))
+        return latency
+
+    def _predicted(self, name: str, scale: float) -> Floats:
+        """As `at`, as predicted."""
         added = self.flush.of(name, scale) if self.flush is not None else 0.0
         return self._in_order(name, scale) + added
 
     def _in_order(self, name: str, scale: float) -> Floats:
-        """As `at`, without what flushes add; a percentile is no shorter than a lower one."""
+        """As `_predicted`, without what flushes add; a percentile is no shorter than a lower one."""
         latency = self._queued(name, scale)
         for lower in NOT_BELOW.get(name, ()):
             if lower in self.full.bands:
@@ -515,8 +529,9 @@ class ServedLatency:
 
         Its upper end is infinite where the demand lies within the interval of the capacity.
         """
-        value = self.at(name)
-        evidence = self.full[name].evidence
+        value, evidence = self.at(name), self.full[name].evidence
+        if self.observed is not None and name in self.observed.measured:
+            evidence = np.where(self.observed.itself, MEASURED, evidence)
         return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)
 
     def _queued(self, name: str, scale: float) -> Floats:

@@ -6,7 +6,7 @@ The normal distribution, quantile and widest half width of 90 % intervals; light
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 QUANTITIES = (
     "throughput_bytes_per_second",
@@ -45,6 +45,12 @@ def with_ends(quantities: Iterable[str]) -> tuple[str, ...]:
 ANSWERED = with_ends(QUANTITIES)
 """Columns of every answer; where gaps are asked for, those of `GAP_QUANTITIES` follow."""
 
+
+NOT_BELOW: Mapping[str, tuple[str, ...]] = {
+    "latency_p99_ns": ("latency_p50_ns",),
+    "latency_p999_ns": ("latency_mean_ns", "latency_p99_ns"),
+}
+"""Quantities that each percentile is at least as long as, and so are the ends of its interval."""
 
 NORMAL_90 = 1.6448536269514722
 """Standard deviations on each side of a 90 % interval."""

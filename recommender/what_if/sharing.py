@@ -20,7 +20,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, with_shared_surface
 from iojoule.recommender.candidates import build_candidates, demand_of
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.request import Current, WorkloadProfile, with_fields
+from iojoule.recommender.request import Current, Observed, WorkloadProfile, with_fields
 from iojoule.recommender.response import Estimate, Row
 from iojoule.recommender.sla import MINIMA, POWER_MAXIMA
 
@@ -126,7 +126,11 @@ def times(one: Estimate, factor: float) -> Estimate:
 
 
 def part_of(workload: WorkloadProfile, profile: DeviceProfile, drives: int) -> WorkloadProfile:
-    """What one of the drives is asked for."""
+    """What one of the drives is asked for.
+
+    Situations are compared by what is predicted: a latency was measured in one of them alone.
+    """
+    workload = workload.model_copy(update={"observed": Observed()})
     if drives == 1:
         return workload
     found: dict[str, Any] = {

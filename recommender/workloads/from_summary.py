@@ -61,6 +61,9 @@ def from_summary(
         "current": _current(summary, seen, notes),
         "notes": tuple(notes),
     }
+    mean = seen.latency_mean_seconds
+    if mean is not None and seen.seconds is not None:
+        data["observed"] = {"latency_mean_ns": _rounded(1e9 * mean)}
     return with_loop(parse_workload(data, summary.name), loop)
 
 

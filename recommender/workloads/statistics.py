@@ -58,7 +58,10 @@ class Seen:
         requests = round(self.reads) + round(self.writes)
         in_flight: dict[int, float] = {}
         if self.busy_seconds and self.queued_seconds is not None:
-            in_flight[max(1, round(self.queued_seconds / self.busy_seconds))] = self.busy_seconds
+            # two whole levels whose mean is what was counted
+            mean = max(1.0, self.queued_seconds / self.busy_seconds)
+            more = self.busy_seconds * (mean % 1.0)
+            in_flight = {int(mean): self.busy_seconds - more, int(mean) + 1: more}
         share = None if self.sequential is None or not requests else self.sequential / requests
         return IoWindow(
             seconds=self.seconds or None,

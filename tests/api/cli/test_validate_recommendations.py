@@ -24,7 +24,7 @@ def test_questions_are_judged_and_truth_is_kept(
     asked = ["validate", "recommendations", "--cases", "1", "--seed", "3", "--keep", str(tmp_path)]
     code = run([*asked, "-o", "json"])
     told = json.loads(capsys.readouterr().out)
-    assert [one["picker"] for one in told["outcomes"]] == ["intervals", "points"]
+    assert [one["picker"] for one in told["outcomes"]] == ["intervals", "measured", "points"]
     ours = told["summary"][0]
     kept = (ours["violated"]["share"] or 0.0) <= ours["stated"]
     small = ours["regret"] is None or ours["regret"]["mean"] <= 0.03

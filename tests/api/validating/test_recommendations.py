@@ -209,7 +209,7 @@ def test_a_summary_counts_what_happened() -> None:
         outcome(possible=False, regret=None, action="no change"),
     ]
     every += [outcome(picker="points", stated={"a": 0.2, "b": 0.05}, saving_covered=True)]
-    ours, points = summaries(every)
+    ours, _, points = summaries(every)
     assert (ours.asked, ours.picked, ours.violated.count) == (11, 10, 1)
     assert ours.stated == pytest.approx(0.1)
     assert ours.keeps_the_sla

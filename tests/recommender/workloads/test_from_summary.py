@@ -53,6 +53,14 @@ def test_what_was_seen_is_the_question() -> None:
     assert (current.queue_depth, current.jobs, current.scheduler) == (4, 1, "none")
 
 
+def test_the_mean_latency_follows_from_what_was_in_flight() -> None:
+    """Little's law: 8 request-seconds of 400 requests; none of what has no rate."""
+    assert from_summary(summary()).observed.stated == {"latency_mean_ns": pytest.approx(2e7)}
+    assert not from_summary(summary(), loop=Loop.CLOSED).observed.stated
+    unknown = SEEN.model_copy(update={"in_flight": {}})
+    assert not from_summary(summary(unknown)).observed.stated
+
+
 def test_a_closed_loop_has_no_demand() -> None:
     assert from_summary(summary(), loop=Loop.CLOSED).as_fast_as_possible
     busy = SEEN.model_copy(update={"busy_seconds": 9.9})
