@@ -231,14 +231,15 @@ def _observed(question: Question) -> list[str]:
     """What was measured beside what is predicted of it."""
     if question.observed is None:
         return []
-    notes = [
-        "latency of today's configuration is what was measured; what the prediction of it errs "
-        "moves those of configurations like it"
-    ]
-    for name, (measured, told) in question.observed.outside.items():
+    known = (
+        "latency of today's configuration is what was measured; what its prediction errs corrects "
+        "those of similar configurations"
+    )
+    notes = [known]
+    for name, (measured, predicted) in question.observed.outside.items():
         notes.append(
-            f"{name} was measured {measured / told:.3g} times as long as predicted, outside the "
-            "interval: state the demand and [current] as they are, or measure this drive and fit"
+            f"{name} was measured {measured / predicted:.3g} times as long as predicted, outside "
+            "the interval: state the demand and [current] as they are, or measure this drive and fit"
         )
     return notes
 

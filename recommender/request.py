@@ -124,9 +124,7 @@ class Current(HostSettings):
 
 
 class Observed(Section):
-    """Latency that today's configuration has at the demand, as measured; what is left out is
-    predicted.
-    """
+    """Latency of today's configuration at the demand, as measured; the rest is predicted."""
 
     latency_mean_ns: Positive | None = None
     latency_p50_ns: Positive | None = None

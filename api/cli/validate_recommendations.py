@@ -70,9 +70,9 @@ def recommendations(
 ) -> None:
     """Ask random questions about simulated drives with hidden physics, and judge the answers.
 
-    Beside the recommender, the same told of today's latency, and on point predictions. Ends with 1 where more SLAs are broken
-    than stated, the mean regret is above 3 %, or more than 10 % of what can be kept is declined
-    (docs/validation.md).
+    Beside the recommender, the same told of today's latency, and on point predictions. Ends with 1
+    where more SLAs are broken than stated, the mean regret is above 3 %, or more than 10 % of what
+    can be kept is declined (docs/validation.md).
     """
     if output is console.Format.CSV:
         raise typer.BadParameter("two tables make no CSV file: say -o json")

@@ -85,8 +85,8 @@ class Summary(Section):
     """One picker over many questions.
 
     Attributes:
-        picker: `intervals` is the recommender, `measured` the same told of today's latency, `points`
-            the same without margins.
+        picker: `intervals` is the recommender, `measured` the same told of today's latency,
+            `points` the same without margins.
         asked: Questions.
         picked: Of them answered with a configuration, today's among them.
         kept_today: Picks that keep today's configuration.

@@ -517,7 +517,7 @@ class ServedLatency:
         return self._in_order(name, scale) + added
 
     def _in_order(self, name: str, scale: float) -> Floats:
-        """As `_predicted`, without what flushes add; a percentile is no shorter than a lower one."""
+        """As predicted without flushes; a percentile is no shorter than a lower one."""
         latency = self._queued(name, scale)
         for lower in NOT_BELOW.get(name, ()):
             if lower in self.full.bands:

@@ -234,7 +234,7 @@ def test_a_summary_counts_what_happened() -> None:
 def test_changes_count_where_only_their_saving_speaks_for_them() -> None:
     every = [outcome(optional=True, cheaper=True)] * 3
     every += [outcome(optional=True, cheaper=False), outcome(cheaper=False)]
-    ours, _ = summaries(every)
+    ours, _, _ = summaries(every)
     assert (ours.changes_that_save.count, ours.changes_that_save.of) == (3, 4)
 
 
@@ -248,8 +248,9 @@ def test_no_case_says_nothing_of_a_share() -> None:
 def test_answers_about_a_small_grid_are_judged() -> None:
     """One drive, eighteen configurations, a profile of its own: every part once."""
     outcomes = validate(6, 11, drives=1, grid=SMALL, works=(READS,), runs=12)
-    assert [one.question for one in outcomes] == [n for n in range(6) for _ in range(2)]
-    ours, points = summaries(outcomes)
-    assert ours.asked == points.asked == 6
+    assert [one.question for one in outcomes] == [n for n in range(6) for _ in range(3)]
+    ours, measured, points = summaries(outcomes)
+    assert ours.asked == measured.asked == points.asked == 6
+    assert measured.declined_possible.count <= ours.declined_possible.count
     assert points.picked > 0
     assert outcomes == validate(6, 11, drives=1, grid=SMALL, works=(READS,), runs=12)
