@@ -239,7 +239,7 @@ def _observed(question: Question) -> list[str]:
     for name, (measured, predicted) in question.observed.outside.items():
         notes.append(
             f"{name} was measured {measured / predicted:.3g} times as long as predicted, outside "
-            "the interval: state the demand and [current] as they are, or measure this drive and fit"
+            "the interval: state demand and [current] as they are, or measure this drive and fit"
         )
     return notes
 

@@ -130,7 +130,8 @@ def test_percentiles_and_ends_stay_in_order(
     )
     bands = {name: with_it.band(name) for name in ORDER}
     for name, band in bands.items():
-        assert (band.low <= band.value).all() and (band.value <= band.high).all()
+        assert (band.low <= band.value).all()
+        assert (band.value <= band.high).all()
         if name in stated:
             assert band.value[0] == pytest.approx(stated[name])
     for lower, upper in ((P50, P99), (P99, P999), (MEAN, P999)):
@@ -147,6 +148,8 @@ def test_a_measurement_outside_the_interval_makes_others_less_sure(
     before, band = latencies.band(P99), seen(frame, latencies, **{P99: 8.0}).band(P99)
     assert (np.log(band.high / band.low)[1:] > np.log(before.high / before.low)[1:]).all()
     outside = seen(frame, latencies, **{P99: 8.0}).observed
-    assert outside is not None and set(outside.outside) == {P99}
+    assert outside is not None
+    assert set(outside.outside) == {P99}
     inside = seen(frame, latencies, **{P99: 1.05}).observed
-    assert inside is not None and not inside.outside
+    assert inside is not None
+    assert not inside.outside

@@ -20,7 +20,8 @@ DEMAND = {"demand_operations_per_second": 40_000.0}
 
 
 def p99(answer: Recommendation) -> tuple[float, float]:
-    assert answer.current is not None and answer.current.latency_p99_ns is not None
+    assert answer.current is not None
+    assert answer.current.latency_p99_ns is not None
     band = answer.current.latency_p99_ns
     return band.value, band.high
 
@@ -37,7 +38,8 @@ def test_a_configuration_that_was_seen_to_keep_its_bound_keeps_it(
         seen = recommender.recommend(
             ask(DEMAND, current=TODAY, free={}, sla=tight, observed=measured)
         )
-        assert seen.current is not None and seen.current.meets_sla is keeps
+        assert seen.current is not None
+        assert seen.current.meets_sla is keeps
         assert p99(seen)[0] == pytest.approx(value * times)
         assert p99(seen)[1] < high
         assert seen.current.latency_p99_ns is not None
@@ -60,7 +62,8 @@ def test_a_bound_that_waits_for_unknown_flushes_holds_where_it_was_measured(ask:
     unseen = recommender.recommend(parse_workload(question))
     assert unseen.recommended is None
     seen = recommender.recommend(parse_workload(question | {"observed": {"latency_p99_ns": 3e6}}))
-    assert seen.recommended is not None and seen.current is not None
+    assert seen.recommended is not None
+    assert seen.current is not None
     assert seen.recommended.configuration == seen.current.configuration
     late = recommender.recommend(parse_workload(question | {"observed": {"latency_p99_ns": 6e6}}))
     assert late.recommended is None
