@@ -155,10 +155,10 @@ def sojourn(
 
 
 _ERRORS: Mapping[str, tuple[float, float]] = {
-    "latency": (0.06, 0.25),
+    "latency": (0.04, 0.15),
     "p50": (0.06, 0.18),
-    "p99": (0.24, 0.12),
-    "p999": (0.26, 0.12),
+    "p99": (0.18, 0.08),
+    "p999": (0.20, 0.10),
 }
 """Log half width of 90 % by quantity: at no load, and for each unit of g = -log(1 - load)."""
 
