@@ -169,8 +169,8 @@ class WorkloadProfile(Section):
             possible.
         current: What runs today; empty where nothing was said. A saving is stated only against a
             stated one.
-        observed: Latency of `current` at the demand, as measured; what it says of the model's
-            errors moves the predictions of other configurations too.
+        observed: Latency of `current` at the demand, as measured on the drive in question; what its
+            prediction errs corrects those of similar configurations.
         free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
         sla: What must hold; fields, or a text as in `recommender.sla_text`.
         state: State of the drive, a fact for writes; where nothing is said of `device_state` and

@@ -120,7 +120,7 @@ def _workload(
     observe(ObserveRequest(Path("/dev") / drive.name, seconds), keep=kept.keep)
     try:
         assert kept.summary is not None  # a window at least
-        return from_summary(kept.summary), None
+        return from_summary(kept.summary, same_drive=True), None
     except InputError as error:
         command = f"iojoule workload observe /dev/{drive.name} --seconds 600 --out {WORKLOAD_FILE}"
         console.note(f"{error.message}; the answer is for the preset {PRESET}. `{command}`")

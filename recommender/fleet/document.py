@@ -304,6 +304,7 @@ def _read(data: dict[str, Any], where: str, folder: Path | None) -> dict[str, An
                 )
             loaded = load_workload(folder / stated).model_dump(exclude_unset=True)
             # the class states the demand of all its drives; a profile's own is of one host
+            loaded.pop("observed", None)
             for field in ("demand_bytes_per_second", "demand_operations_per_second"):
                 loaded["workload"].pop(field, None)
             item["workload"] = loaded

@@ -25,6 +25,7 @@ def from_summary(
     windows: tuple[IoWindow, ...] | None = None,
     loop: Loop | None = None,
     pattern: Pattern | None = None,
+    same_drive: bool = False,
 ) -> WorkloadProfile:
     """The workload that was seen.
 
@@ -33,6 +34,7 @@ def from_summary(
         windows: Only these of its windows.
         loop: Whether the rate is a demand; None: it is, where the source tells times.
         pattern: Order of the addresses where the source does not tell.
+        same_drive: Whether the question is about the drive that was seen: its latency is known.
 
     Raises:
         InputError: Nothing was read or written, or an open loop is asked of a source without
@@ -59,12 +61,25 @@ def from_summary(
         "name": summary.name,
         "workload": workload,
         "current": _current(summary, seen, notes),
+        **_observed(seen, notes, same_drive=same_drive),
         "notes": tuple(notes),
     }
-    mean = seen.latency_mean_seconds
-    if mean is not None and seen.seconds is not None:
-        data["observed"] = {"latency_mean_ns": _rounded(1e9 * mean)}
     return with_loop(parse_workload(data, summary.name), loop)
+
+
+def _observed(seen: IoWindow, notes: list[str], *, same_drive: bool) -> dict[str, Any]:
+    """The mean latency, which is that of one drive."""
+    mean = seen.latency_mean_seconds
+    if mean is None or seen.seconds is None:
+        return {}
+    latency = {"latency_mean_ns": _rounded(1e9 * mean)}
+    if same_drive:
+        return {"observed": latency}
+    notes.append(
+        f"requests took {1e6 * mean:.4g} us in the mean; where the question is about the same "
+        f"drive, state observed.latency_mean_ns = {latency['latency_mean_ns']:g}"
+    )
+    return {}
 
 
 def _rounded(value: float) -> float:
