@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
+from iojoule.recommender.fleet.document import parse_fleet
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import WorkloadProfile, parse_workload
 from iojoule.recommender.response import Recommendation
@@ -98,3 +100,38 @@ def test_what_is_observed_of_nothing_is_refused(parts: dict[str, Any], field: st
     question = parts | {"workload": {"operation": "read", **parts.get("workload", {})}}
     with pytest.raises(InputError, check=having(field=field)):
         parse_workload(question)
+
+
+def test_a_class_of_a_fleet_takes_a_profile_without_what_was_seen_of_one_host(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "kv.toml").write_text(
+        """
+        [workload]
+        operation = "read"
+        useful_request_bytes = 4096
+        demand_operations_per_second = 1e4
+        [current]
+        queue_depth = 8
+        [observed]
+        latency_p99_ns = 3e5
+        """
+    )
+    fleet = """
+        [[domain]]
+        name = "rack"
+        limit_watts = 100.0
+        [[drives]]
+        name = "a"
+        device = "samsung-980-pro-1tb"
+        count = 2
+        domain = "rack"
+        classes = ["kv"]
+        [[class]]
+        name = "kv"
+        demand_bytes_per_second = 1e8
+        workload = "kv.toml"
+        """
+    (found,) = parse_fleet(fleet, "fleet.toml", folder=tmp_path).classes
+    assert not found.workload.observed.stated
+    assert found.workload.current.queue_depth == 8
