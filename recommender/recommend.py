@@ -303,8 +303,23 @@ class Recommender:
         judged = judge.judge(frame)
         # today's configuration was not chosen for its prediction
         chosen = at.best if choice.action in ("change", "ranking") else at.passed
-        details = self._details(judge, judged, chosen[0] if len(chosen) else None)
-        return _Shown(details, judged, at)
+        place = chosen[0] if len(chosen) else None
+        details = self._details(judge, judged, place)
+        return _Shown(details, self._at_todays_rate(judge, judged, place) or details, judged, at)
+
+    def _at_todays_rate(self, judge: Judge, judged: Judged, chosen: int | None) -> Details | None:
+        """The rows at the rate that today's configuration serves; None where it serves the demand.
+
+        Equal work is what both can do, and a configuration that could do more draws at that rate
+        what it draws there, not a share of what it draws for all of the demand.
+        """
+        demand, served = judge.question.demand, float(judged.work.served_bytes[0])
+        if demand.bytes_per_second is None or served >= demand.bytes_per_second:
+            return None
+        less = replace(demand, bytes_per_second=served)
+        question = replace(judge.question, demand=less, observed=None)
+        slower = Judge(judge.predictor, self.layout, question)
+        return self._details(slower, slower.judge(judged.predicted), chosen)
 
     def _details(self, judge: Judge, judged: Judged, chosen: int | None) -> Details:
         shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
@@ -312,7 +327,7 @@ class Recommender:
 
     def _explain(self, request: _Request, selection: _Selection, shown: _Shown) -> _Explanation:
         """What the recommended row saves and costs beside today's, why, and what to measure."""
-        workload, details, at = request.workload, shown.details, shown.at
+        workload, details, equally, at = request.workload, shown.details, shown.equally, shown.at
         current = details.row(0) if workload.has_current else None
         recommended = saving = why = endurance = loses = not_taken = next_runs = None
         if len(at.best):
@@ -323,9 +338,9 @@ class Recommender:
                 self.profile, workload, selection.last.workload, current, recommended
             )
             if current is not None:
-                saving = details.saving(0, place, same=not selection.changes)
+                saving = equally.saving(0, place, same=not selection.changes)
             if selection.way is not None and saving is not None:
-                why = attribution(details, selection.way, 0, place, at.between, saving)
+                why = attribution(equally, selection.way, 0, place, at.between, saving)
         compared, pair = saving, at.best
         if len(at.passed):
             not_taken = _not_taken(details, at.passed[0])
@@ -333,7 +348,7 @@ class Recommender:
         worth_measuring = selection.changes or not_taken is not None
         if compared is not None and len(pair) and worth_measuring:
             writes = workload.read_fraction < 1.0
-            next_runs = measure_next(details, 0, pair[0], at.front, compared, writes=writes)
+            next_runs = measure_next(equally, 0, pair[0], at.front, compared, writes=writes)
         return _Explanation(
             current, recommended, saving, why, not_taken, endurance, loses, next_runs
         )
@@ -507,9 +522,17 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Shown:
-    """The rows that the answer shows, evaluated, and which of them are which."""
+    """The rows that the answer shows, evaluated, and which of them are which.
+
+    Attributes:
+        details: At the demand.
+        equally: At the rate that today's configuration serves of it.
+        judged: Rows of `details`.
+        at: Which are which.
+    """
 
     details: Details
+    equally: Details
     judged: Judged
     at: _Places
 

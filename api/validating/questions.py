@@ -23,7 +23,9 @@ What is drawn, each from a stream of its own seed and number:
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,9 @@ ROOMS = ("today", "unbounded", "number")
 CONFIDENCES = (0.8, 0.85, 0.9, 0.95, 0.99)
 USEFUL_SIZES = 3
 """How many of the grid's smallest sizes an application may ask for."""
-SERVED = ("served_bytes_per_second", "device_power_watts")
+AtDemand = Callable[[NDArray[np.intp], float], dict[str, Floats]]
+"""Takes rows and a demand in bytes a second; gives what they do at it, as `Table.at_work`."""
+
 BOUNDS = (
     "latency_p99_ns_max",
     "latency_mean_ns_max",
@@ -66,6 +70,7 @@ class Asked:
         candidates: Rows of the table that may be chosen.
         truth: What each row of the table does at the demand.
         today: Row of today's configuration.
+        at_demand: What rows do at another demand, bytes a second, that arrives in the same way.
     """
 
     number: int
@@ -74,6 +79,7 @@ class Asked:
     candidates: NDArray[np.intp]
     truth: dict[str, Floats]
     today: int
+    at_demand: AtDemand
 
     @property
     def arrivals(self) -> str:
@@ -141,12 +147,25 @@ class Asked:
     def saving_percent(self, row: int) -> float:
         """What a row truly saves of today's energy for the same work in the same time.
 
-        The faster one of both draws the idle power of today's power state for the rest.
+        Of a demand that today's configuration cannot carry, the work is what it does carry. Without
+        a demand the faster one draws the idle power of today's power state for the rest.
         """
-        served, watts = (self.truth[name] for name in SERVED)
-        idle = float(self.table.drive.with_leakage(self.table.idle_watts)[self.today])
+        today, served = self.today, self.truth["served_bytes_per_second"]
+        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
+        if self.demand is not None:
+            rate = float(min(served[today], served[row]))
+            most = self._watts_at(today, rate)
+            return 100.0 * (most - self._watts_at(row, rate)) / most
+        idle = float(self.table.drive.with_leakage(self.table.idle_watts)[today])
         net = (watts - idle) / served
-        return float(100.0 * (net[self.today] - net[row]) / self.energy()[self.today])
+        return float(100.0 * (net[today] - net[row]) / self.energy()[today])
+
+    def _watts_at(self, row: int, rate: float) -> float:
+        """Power of the scope where so many bytes a second are demanded of a row."""
+        truth = self.truth
+        if rate < truth["served_bytes_per_second"][row]:
+            truth = self.at_demand(np.array([row]), rate)
+        return float(truth[f"{self.workload.scope.value}_power_watts"][row])
 
     def energy(self) -> Floats:
         """True energy of every row in the question's scope, J per useful byte."""
@@ -188,11 +207,10 @@ def draw_question(table: Table, number: int, seed: int, simulate: Simulate | Non
         most = float((table.iops * table.request_bytes)[candidates].max())
         demand = float(source.uniform(0.1, 0.9)) * most
         workload |= {"demand_bytes_per_second": demand, "arrival_process": str(arrivals)}
-    truth = table.at_work(demand)
-    if demand is not None and arrivals == POISSON:
-        truth = at_random_work(table, candidates, demand, simulate or simulator())
-    elif demand is not None:
-        truth = in_bursts(table, candidates, demand)
+    at_demand: AtDemand = partial(in_bursts, table)
+    if arrivals == POISSON:
+        at_demand = partial(at_random_work, table, simulate=simulate or simulator())
+    truth = table.at_work(None) if demand is None else at_demand(candidates, demand)
     sla = _sla(truth, candidates, demand, source)
     asked: dict[str, Any] = {
         "name": f"question {number}",
@@ -207,7 +225,7 @@ def draw_question(table: Table, number: int, seed: int, simulate: Simulate | Non
     if source.random() < 0.2:
         asked["objective"] = "edp"
     place = _rows(grid, [[today[name]] for name in KNOBS])
-    return Asked(number, table, parse_workload(asked), candidates, truth, int(place[0]))
+    return Asked(number, table, parse_workload(asked), candidates, truth, int(place[0]), at_demand)
 
 
 def _room(grid: Grid, today: dict[str, Any], source: np.random.Generator) -> int | str | None:

@@ -216,3 +216,30 @@ def test_who_polls_spins_for_the_drive_and_not_for_a_slot(
     ]
     assert drawn == sorted(drawn)
     assert drawn[-1] <= watts(full, "cpu") * 1.001
+
+
+@pytest.mark.parametrize("state", [0, 1, 2])
+def test_where_today_cannot_carry_the_demand_equal_work_is_what_it_does_carry(
+    recommender: Recommender, ask: Ask, state: int
+) -> None:
+    """A configuration that could do more draws at that rate what it draws there."""
+    today = {"queue_depth": 1, "jobs": 1, "power_state": state}
+    demand = {"demand_operations_per_second": 100_000.0, "arrival_process": "poisson"}
+    free = {"queue_depth": [8, 32, 128], "power_state": "all"}
+    answer = recommender.recommend(
+        ask(demand, current=today, free=free, concurrency_max="unbounded")
+    )
+    assert answer.action == "change"
+    assert answer.recommended is not None
+    assert answer.current is not None
+    assert answer.saving is not None
+    chosen = answer.recommended.configuration.model_dump(exclude_none=True)
+    rate = {
+        "demand_bytes_per_second": answer.current.throughput_bytes_per_second.value,
+        "arrival_process": "poisson",
+    }
+    expected = [watts(at(recommender, ask, one, **rate), "device_cpu") for one in (today, chosen)]
+    assert answer.saving.watts.value == pytest.approx(expected[0] - expected[1], rel=1e-6)
+    assert answer.saving.percent.value == pytest.approx(
+        100 * (1 - expected[1] / expected[0]), rel=1e-6
+    )
