@@ -126,9 +126,20 @@ class HostControls:
                 yield SysfsValue(str(file)), name
 
     def frequency(self, hertz: float) -> Iterator[Setting]:
-        """Every CPU held at or below a frequency."""
+        """Every CPU held at or below a frequency: the highest such step of those with a table.
+
+        Linux rounds to the same step (cpufreq_set_policy), lowest where all lie above.
+        """
         for file in FREQUENCY_MAX.find(self.sysfs):
-            yield SysfsValue(str(file)), str(round(hertz / 1e3))
+            steps = [
+                int(text)
+                for kind in ("available", "boost")
+                for text in (file_text(file.with_name(f"scaling_{kind}_frequencies")) or "").split()
+                if text.isdigit()
+            ]
+            limit = round(hertz / 1e3)
+            below = [step for step in steps if step <= limit]
+            yield SysfsValue(str(file)), str(max(below, default=min(steps, default=limit)))
 
     def sleep_states(self) -> list[SleepState]:
         """Sleep states, shallowest first; empty without cpuidle."""
