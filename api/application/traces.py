@@ -68,7 +68,7 @@ def volume_records(seen: Survey) -> list[dict[str, Any]]:
     """One record for each volume, the busiest first."""
     records = []
     for name, volume in seen.volumes.items():
-        window = volume.window(seen.gap_seconds, None, exact=False)
+        window = seen.window(volume)
         seconds = window.seconds
         records.append(
             {
