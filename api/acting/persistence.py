@@ -104,7 +104,8 @@ def _rule(step: Step, drive: DriveFacts) -> str | None:
         program = optional_program("nvme") or _NVME
         return (
             # Linux adds a controller before it takes commands, and tells by a change that it does
-            f'ACTION=="add|change", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", ATTR{{serial}}=="{serial}", '
+            f'ACTION=="add|change", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", '
+            f'ATTR{{serial}}=="{serial}", '
             f'RUN+="{program} set-feature /dev/%k --feature-id={change.identifier:#x} '
             f'--value={step.then}"'
         )
