@@ -129,8 +129,8 @@ class PolledSensor(ABC):
             if rail.kind is Kind.ENERGY and value < earlier:
                 self._last = values
                 raise SensorError(
-                    f"{self.name}: {rail.name} went back from {earlier:g} to {value:g} {rail.unit}: "
-                    "it was reset, or has overflowed"
+                    f"{self.name}: {rail.name} went back from {earlier:g} to {value:g} "
+                    f"{rail.unit}: it was reset, or has overflowed"
                 )
 
     def _forget(self) -> None:
