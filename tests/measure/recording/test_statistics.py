@@ -191,6 +191,12 @@ def test_a_counter_that_stands_still_tells_nothing_from_then_on() -> None:
     found = energy_statistics(window(times, joules, flags=flags), rails, 0, 10 * SECOND, "rapl")
     assert found.mean_watts == pytest.approx(3.0)
     assert found.coverage == pytest.approx(0.6)
+    slow = np.where(np.arange(len(times)) % 10, Flag.STALE, 0).astype(np.uint8)
+    stepped = 3.0 * (times // SECOND)
+    renewed = energy_statistics(
+        window(times, stepped, flags=slow), rails, SECOND + 1, 9 * SECOND - 1, "hwmon:a"
+    )
+    assert renewed.coverage == 1.0
     still = np.append(0, np.full(len(times) - 1, Flag.STALE)).astype(np.uint8)
     none = energy_statistics(
         window(times, np.full(len(times), 7.0), flags=still), rails, SECOND, 9 * SECOND, "rapl"
