@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.io_summary import (
     GAP_SECONDS,
+    ONE_TIME,
     IoSource,
     IoSummary,
     IoWindow,
@@ -229,7 +230,7 @@ class Survey:
         window = self.window(self.volumes[name])
         notes = [*self.notes, *short_or_pooled(window.seconds, pooled_from)]
         if window.seconds is None:
-            notes.append("all requests have one time, so no demand is known; take a longer trace")
+            notes.append(ONE_TIME)
         elif not self.exact:
             notes.append("the clock is too coarse for gaps and bursts: arrivals are not described")
         notes.append("a trace of this format tells neither flushes nor completions")
