@@ -258,8 +258,8 @@ def energy_statistics(
     """
     seconds = (end_ns - begin_ns) * 1e-9
     # a counter that hangs tells nothing from its last change on
-    known = np.isfinite(window.values).all(axis=1)
-    known[known] = ~_standing_still((window.flags[known] & Flag.STALE) == 0)
+    known = np.flatnonzero(np.isfinite(window.values).all(axis=1))
+    known = known[~_standing_still((window.flags[known] & Flag.STALE) == 0)]
     times, values = window.times_ns[known], window.values[known]
     inside = int(np.count_nonzero((times >= begin_ns) & (times < end_ns)))
     if len(times) < 2 or min(end_ns, times[-1]) <= max(begin_ns, times[0]):
