@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -126,18 +127,19 @@ class HostControls:
                 yield SysfsValue(str(file)), name
 
     def frequency(self, hertz: float) -> Iterator[Setting]:
-        """Every CPU held at or below a frequency: the highest such step of those with a table.
+        """Every CPU held at or below a frequency, within its own range and at a step of its table.
 
-        Linux rounds to the same step (cpufreq_set_policy), lowest where all lie above.
+        Linux takes the same one (cpufreq_set_policy), and the value read back has to be it.
         """
         for file in FREQUENCY_MAX.find(self.sysfs):
+            low, high = (_number(file.with_name(f"cpuinfo_{end}_freq")) for end in ("min", "max"))
             steps = [
                 int(text)
                 for kind in ("available", "boost")
                 for text in (file_text(file.with_name(f"scaling_{kind}_frequencies")) or "").split()
                 if text.isdigit()
             ]
-            limit = round(hertz / 1e3)
+            limit = round(min(max(hertz / 1e3, low or 0.0), high or math.inf))
             below = [step for step in steps if step <= limit]
             yield SysfsValue(str(file)), str(max(below, default=min(steps, default=limit)))
 

@@ -131,6 +131,7 @@ def test_a_frequency_is_one_that_the_driver_offers(tmp_path: Path) -> None:
         return next(v for c, v in controls_of(host).frequency(hertz) if c == SysfsValue(str(file)))
 
     assert limit(2.1e9) == "2100000"
+    assert [limit(9e9), limit(1e6)] == ["3000000", "1000000"]  # of a slower kind of core
     file.with_name("scaling_available_frequencies").write_text("2600000 1800000 1200000 \n")
     assert [limit(hertz) for hertz in (2.1e9, 2.6e9, 1e9)] == ["1800000", "2600000", "1200000"]
     file.with_name("scaling_boost_frequencies").write_text("3000000\n")
