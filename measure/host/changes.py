@@ -366,16 +366,22 @@ class SysfsValue(FileChange):
     def disturbs(self) -> tuple[Change, ...]:
         """Of a scheduler: depth and throttling of the queue, and the scheduler's own settings.
 
+        Of a governor: the energy performance preference, which amd-pstate sets to `performance`
+        with the governor of that name and leaves there.
+
         Linux gives the queue another depth with every scheduler (blk_mq_init_sched in block/blk-mq-
         sched.c), switches write-back throttling off and on with bfq (bfq_init_queue), and recreates
         the folder `iosched`. The depth stands last, to be restored first: schedulers derive
         settings from it (dd_depth_updated).
         """
-        scheduler = Path(self.path)
-        if scheduler.parts[-2:] != ("queue", "scheduler"):
+        own = Path(self.path)
+        if own.parts[-2:] == ("cpufreq", "scaling_governor"):
+            preference = own.with_name("energy_performance_preference")
+            return (SysfsValue(str(preference)),) if preference.exists() else ()
+        if own.parts[-2:] != ("queue", "scheduler"):
             return ()
-        files = sorted(scheduler.with_name("iosched").glob("*"))
-        files += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
+        files = sorted(own.with_name("iosched").glob("*"))
+        files += [own.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
         return tuple(SysfsValue(str(file)) for file in files if file.exists())
 
 

@@ -404,3 +404,25 @@ def test_a_controller_is_asked_for_its_serial_number(
     state.set(cache, "0")
     assert state.restore() == 1
     assert cache.get() == "1"
+
+
+def test_the_energy_preference_that_a_governor_takes_away_is_put_back(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    governor = tmp_path / "cpu0" / "cpufreq" / "scaling_governor"
+    preference = governor.with_name("energy_performance_preference")
+    governor.parent.mkdir(parents=True)
+    governor.write_text("powersave\n")
+    preference.write_text("balance_power\n")
+    write = Path.write_text
+
+    def as_amd_pstate(path: Path, text: str) -> int:
+        if path == governor and text == "performance":
+            write(preference, "performance\n")
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", as_amd_pstate)
+    with HostState("drive", journals) as state:
+        state.set(SysfsValue(str(governor)), "performance")
+        assert preference.read_text() == "performance\n"
+    assert (governor.read_text(), preference.read_text()) == ("powersave", "balance_power")
