@@ -175,7 +175,7 @@ def _number(path: Path) -> float:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return path.read_text("utf-8", "replace").strip()
     except PermissionError as error:
         raise SensorError(
             f"{path} is readable for root only (since Linux 5.10, against CVE-2020-8694): run as "
