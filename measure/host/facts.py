@@ -155,6 +155,14 @@ class HostControls:
             for folder in sorted(folders, key=_place)
         ]
 
+    def deepest_sleep(self) -> int | None:
+        """Number of the deepest state that every CPU may use; None without cpuidle."""
+        allowed: dict[int, bool] = {}
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            place = _place(file.parent)
+            allowed[place] = allowed.get(place, True) and file_text(file) == "0"
+        return max((place for place, each in allowed.items() if each), default=None)
+
     def sleep_limit(self, limit: int) -> Iterator[Setting]:
         """Every CPU kept from states deeper than a limit."""
         for file in SLEEP_DISABLE.find(self.sysfs):

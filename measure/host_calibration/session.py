@@ -98,6 +98,11 @@ def prepare(request: CalibrationRequest) -> Prepared:
         gaps.append("frequency: may not be set by this user; run as root")
     if not controls.may_set_sleep():
         gaps.append("sleep states: cannot be switched off here; run as root on a host with cpuidle")
+    elif (deepest := controls.deepest_sleep() or 0) < len(states := controls.sleep_states()) - 1:
+        gaps.append(
+            f"sleep states: this host keeps its CPUs from {states[-1].name}, so idle power is that "
+            f"of {states[deepest].name}; allow all of them (cpuidle/*/disable) and start again"
+        )
     if request.folder is None:
         gaps.append("paths: no --folder was named, so no engine was run against a file")
     hertz = [sensor.probe().nominal_hertz for sensor in sensors if sensor.name != _CPU_SENSOR]

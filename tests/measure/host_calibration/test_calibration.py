@@ -18,7 +18,7 @@ from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.host.changes import SysfsValue
 from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host.guard import Interrupted
-from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR
+from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, SLEEP_DISABLE
 from iojoule.measure.host_calibration import load_program
 from iojoule.measure.host_calibration.loads import Load, LoadPlan, plan_loads
 from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
@@ -70,6 +70,19 @@ def test_a_plan_is_bracketed_by_idle_and_mixes_the_rest(tmp_path: Path) -> None:
     assert plan_loads(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
     bare = plan_loads(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
     assert all(each.hertz is None and each.sleep_limit is None for each in bare.loads)
+
+
+def test_sleep_states_that_the_host_has_switched_off_are_told(tmp_path: Path) -> None:
+    host = KnownHost(tmp_path)
+    request = CalibrationRequest(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
+    assert not [gap for gap in prepare(request).gaps if "C6" in gap]
+    for file in SLEEP_DISABLE.find(host.sysfs):
+        if file.parent.name == "state2":
+            file.write_text("1\n")
+    prepared = prepare(request)
+    [told] = [gap for gap in prepared.gaps if "keeps its CPUs from C6" in gap]
+    assert "that of C1" in told
+    assert {load.sleep_limit for load in prepared.plan.loads} == {None, 0}
 
 
 def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
