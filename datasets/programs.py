@@ -149,10 +149,10 @@ def _outputs(process: subprocess.Popen[bytes], stdin: bytes, until: float) -> tu
     assert process.stderr is not None
     with suppress(BrokenPipeError), process.stdin as pipe:
         pipe.write(stdin)
-    found: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    pieces: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     total = 0
     with selectors.DefaultSelector() as waiting:
-        for number in found:
+        for number in pieces:
             waiting.register(number, selectors.EVENT_READ)
         while waiting.get_map():
             left = until - time.monotonic()
@@ -160,13 +160,13 @@ def _outputs(process: subprocess.Popen[bytes], stdin: bytes, until: float) -> tu
                 raise subprocess.TimeoutExpired(process.args, 0.0)
             for key, _ in waiting.select(left):
                 piece = os.read(key.fd, 1 << 16)
-                found[key.fd].append(piece)
+                pieces[key.fd].append(piece)
                 total += len(piece)
                 if not piece:
                     waiting.unregister(key.fd)
             if total > OUTPUT_BYTES_MAX:
                 raise OverflowError(f"printed more than {OUTPUT_BYTES_MAX >> 20} MiB")
-    out, errors = (b"".join(pieces) for pieces in found.values())
+    out, errors = map(b"".join, pieces.values())
     return out, errors
 
 

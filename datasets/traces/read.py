@@ -135,8 +135,8 @@ class TraceReader:
         volumes: Names, in the order they were met.
         began_unix_seconds: When the selected time began, where the clock is of the calendar.
         observed_seconds: How long the trace tells of its volumes, once it is read: to the end of
-            `Selection.seconds`, or the last request of any volume and one mean gap; None where all
-            have one time.
+            `Selection.seconds`, or the last request of any volume and one mean gap or step of the
+            clock; None where all have one time.
     """
 
     paths: Sequence[Path]
@@ -184,8 +184,9 @@ class TraceReader:
         if past and self.selection.seconds is not None:
             self.observed_seconds = self.selection.seconds / self.selection.speed
         elif self._seen > 1 and self._last_ns > 0:
-            ratio = self._seen / (self._seen - 1)
-            self.observed_seconds = self._last_ns / 1e9 * ratio / self.selection.speed
+            last = self._last_ns / 1e9
+            beyond = max(last / (self._seen - 1), self.form.resolution_seconds)
+            self.observed_seconds = (last + beyond) / self.selection.speed
 
     def _file(self, number: int, report: Report) -> TraceFile:
         return TraceFile(

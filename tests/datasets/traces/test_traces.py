@@ -484,3 +484,12 @@ def test_a_zst_file_cut_within_a_frame_is_refused_wherever_that_is(tmp_path: Pat
                 read(reader_of(path, "alibaba"))
     path.write_bytes(sizeless)
     assert len(read(reader_of(path, "alibaba")).arrival_ns) == 3000
+
+
+def test_the_last_step_of_a_coarse_clock_counts(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("".join(f"{1538323199 + i // 200},{i},16,0,7\n" for i in range(2000)))
+    seen = survey(reader_of(path, "tencent"))
+    window = seen.window(seen.volumes["7"])
+    assert window.seconds == pytest.approx(10.0)
+    assert window.bytes / 10.0 == 200 * 8192
