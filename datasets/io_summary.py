@@ -208,6 +208,9 @@ class IoSummary(Section):
         return _pooled(self.windows if windows is None else tuple(windows))
 
 
+ONE_TIME = "all requests have one time, so no demand is known; take a longer trace"
+
+
 def short_or_pooled(seconds: float | None, volumes: int) -> list[str]:
     """What to know of a demand from a short trace, or from several volumes taken together."""
     notes = []

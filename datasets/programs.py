@@ -8,12 +8,15 @@ set it for a process of root would choose what root runs.
 from __future__ import annotations
 
 import os
+import selectors
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from iojoule.datasets.errors import IojouleError
@@ -93,31 +96,78 @@ def program_environment() -> dict[str, str]:
     return {**os.environ, "PATH": os.pathsep.join(map(str, _searched()))}
 
 
+OUTPUT_BYTES_MAX = 16 << 20
+"""No program of the system has as much to say of a drive or a meter."""
+
+
 def run_program(
     command: Sequence[str], *, seconds: float, hangs: IojouleError, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program of the system to its end, whatever its exit code.
 
     It has a session of its own: Ctrl-C is for iojoule, which has to restore through such programs.
+    Where it does not end in order, what it started ends with it.
 
     Args:
         command: Its path (`find_program`) and words.
         seconds: How long it may take; a drive that hangs never answers.
-        hangs: What is raised then.
-        stdin: What it reads.
+        hangs: What is raised then; an error of its kind where the program prints without end.
+        stdin: What it reads, at most a pipe full.
     """
-    try:
-        return subprocess.run(
-            command,
-            input=stdin,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            start_new_session=True,
-            env=program_environment(),
-        )
-    except subprocess.TimeoutExpired:
-        raise hangs from None
+    until = time.monotonic() + seconds
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=program_environment(),
+    ) as process:
+        try:
+            out, errors = _outputs(process, stdin, until)
+            process.wait(max(until - time.monotonic(), 0.0))
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise hangs from None
+            if isinstance(error, OverflowError):
+                raise type(hangs)(f"{Path(command[0]).name} {error}") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, errors)
+
+
+def _outputs(process: subprocess.Popen[bytes], stdin: bytes, until: float) -> tuple[bytes, bytes]:
+    """Standard output and error, up to their ends.
+
+    Raises:
+        subprocess.TimeoutExpired: They did not end in time.
+        OverflowError: They are too long.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with suppress(BrokenPipeError), process.stdin as pipe:
+        pipe.write(stdin)
+    pieces: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    total = 0
+    with selectors.DefaultSelector() as waiting:
+        for number in pieces:
+            waiting.register(number, selectors.EVENT_READ)
+        while waiting.get_map():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise subprocess.TimeoutExpired(process.args, 0.0)
+            for key, _ in waiting.select(left):
+                piece = os.read(key.fd, 1 << 16)
+                pieces[key.fd].append(piece)
+                total += len(piece)
+                if not piece:
+                    waiting.unregister(key.fd)
+            if total > OUTPUT_BYTES_MAX:
+                raise OverflowError(f"printed more than {OUTPUT_BYTES_MAX >> 20} MiB")
+    out, errors = map(b"".join, pieces.values())
+    return out, errors
 
 
 def python_command(*words: str) -> list[str]:

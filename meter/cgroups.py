@@ -234,6 +234,7 @@ class GroupReader:
         self._owed = np.empty((0, len(COLUMNS)), dtype=np.int64)
         self._parents = np.empty(0, dtype=np.intp)
         self._new_rows: NDArray[np.intp] | None = None
+        self._found = self._codes
         self.set_drives(drives)
         if hierarchy.folder is not None:
             status = hierarchy.folder.stat()
@@ -279,9 +280,8 @@ class GroupReader:
         rows = np.flatnonzero(counts.any(axis=1))
         groups: list[Hashable] = []
         names, recursive = [], self.hierarchy.recursive
-        for code in self._codes[rows].tolist():
-            node = self._numbered[code // _DEVICES_MAX]
-            assert node is not None
+        for row, code in zip(rows.tolist(), self._codes[rows].tolist(), strict=True):
+            node = self._node_of(row)
             groups.append(ENDED if recursive and self._is_inner(node) else node.key)
             names.append(self._names[code % _DEVICES_MAX])
         self._began = True
@@ -480,11 +480,30 @@ class GroupReader:
         own = grown.copy()
         rows = np.flatnonzero((self._parents >= 0) & grown.any(axis=1))
         np.subtract.at(own, self._parents[rows], grown[rows])
+        self._without_what_parents_had(own, grown)
         # a negative remainder of two readings that do not coincide is carried
         self._owed += own
         counts = np.maximum(self._owed, 0)
         self._owed -= counts
         return counts
+
+    def _without_what_parents_had(self, own: Integers, grown: Integers) -> None:
+        """Take from groups that were found late what their parents were already charged for."""
+        found = [
+            row for row in np.searchsorted(self._codes, self._found) if self._parents[row] >= 0
+        ]
+        outer_first = sorted(found, key=lambda row: len(self._node_of(row).path))
+        for row in outer_first:
+            parent = self._parents[row]
+            # its counts contain those of the groups below it, which come next
+            twice = np.minimum(np.maximum(-own[parent], 0), grown[row])
+            own[parent] += twice
+            own[row] -= twice
+
+    def _node_of(self, row: int) -> _Node:
+        node = self._numbered[int(self._codes[row]) // _DEVICES_MAX]
+        assert node is not None
+        return node
 
     def _codes_of(self, numbers: Integers, devices: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         """Row identifiers, and which belong to a drive that is known."""
@@ -498,6 +517,7 @@ class GroupReader:
         """Add rows; they start at 0, but at present values in the first reading of a drive."""
         at = np.searchsorted(self._codes, codes)  # a twentieth of np.setdiff1d's time
         new = np.unique(codes[np.append(self._codes, -1)[at] != codes])
+        self._found = new
         if not len(new):
             return
         merged = np.concatenate([self._codes, new])

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Link
+from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Link, serial_number
 from iojoule.measure.host.host_files import SYSFS
 
 STACKED = "stacked"
@@ -164,7 +164,7 @@ def _transports(folder: Path) -> Iterator[str]:
 
 def _identity(folder: Path, sysfs: Path) -> MeteredDrive:
     device = folder / "device"
-    serial = _text(device / "serial") or _unit_serial(device / "vpd_pg80")
+    serial = serial_number(folder)
     wwid = _text(folder / "wwid") or _text(device / "wwid")
     reasons = (IOSTATS_OFF,) if _text(folder / "queue" / "iostats") == "0" else ()
     sectors = _text(folder / "size") or ""
@@ -204,17 +204,6 @@ def _transport(folder: Path, device: Path) -> str | None:
         if part in place:
             return name
     return None
-
-
-def _unit_serial(page: Path) -> str | None:
-    """Serial number of a SCSI or ATA drive, as the kernel keeps it (SPC-4, 7.8.15: page 80h)."""
-    try:
-        data = page.read_bytes()
-    except OSError:
-        return None
-    if len(data) < 4 or data[1] != 0x80:
-        return None
-    return data[4 : 4 + int.from_bytes(data[2:4], "big")].decode("ascii", "replace").strip() or None
 
 
 def _text(path: Path) -> str | None:

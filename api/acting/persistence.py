@@ -103,7 +103,9 @@ def _rule(step: Step, drive: DriveFacts) -> str | None:
     if isinstance(change, NvmeFeature) and device.name.startswith("nvme"):
         program = optional_program("nvme") or _NVME
         return (
-            f'ACTION=="add", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", ATTR{{serial}}=="{serial}", '
+            # Linux adds a controller before it takes commands, and tells by a change that it does
+            f'ACTION=="add|change", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", '
+            f'ATTR{{serial}}=="{serial}", '
             f'RUN+="{program} set-feature /dev/%k --feature-id={change.identifier:#x} '
             f'--value={step.then}"'
         )

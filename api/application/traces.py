@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,16 +60,22 @@ def only_volume(seen: Survey) -> str:
     )
 
 
-def file_name(name: str) -> str:
-    """A volume's name as that of a file."""
-    return re.sub(r"[^A-Za-z0-9_.,-]", "_", name).lstrip(".") or "_"
+def file_names(volumes: Iterable[str]) -> dict[str, str]:
+    """Names of volumes as those of files, each of its own."""
+    found: dict[str, str] = {}
+    for volume in volumes:
+        plain = re.sub(r"[^A-Za-z0-9_.,-]", "_", volume).lstrip(".") or "_"
+        taken = found.values()
+        names = itertools.chain([plain], (f"{plain}-{n}" for n in itertools.count(2)))
+        found[volume] = next(name for name in names if name not in taken)
+    return found
 
 
 def volume_records(seen: Survey) -> list[dict[str, Any]]:
     """One record for each volume, the busiest first."""
     records = []
     for name, volume in seen.volumes.items():
-        window = volume.window(seen.gap_seconds, None, exact=False)
+        window = seen.window(volume)
         seconds = window.seconds
         records.append(
             {

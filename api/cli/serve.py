@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from iojoule.api.state.place import State
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+DESCRIPTORS = 16384
+"""Enough for thousands of connections, few enough that these do not fill the memory."""
 
 GRACE_SECONDS = 3
 """How long a request may go on after the service was asked to end."""
@@ -118,6 +122,7 @@ def serve(
     form = logs.set_up(log)
     place = Place.of(state, database)
     count = PROCESSES if processes is None else processes
+    _take_descriptors()
     with listener, _frozen(), WorkerPool(place, count, [listener]) as pool:
         gc.enable()
         store = State(place)
@@ -147,6 +152,13 @@ def serve(
         )
         with Supervisor(store, workers, log=form):
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def _take_descriptors() -> None:
+    """Raise the soft limit, usually 1024: each connection needs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
 @contextmanager

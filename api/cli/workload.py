@@ -22,6 +22,7 @@ from iojoule.api.cli.trace_options import (
     VolumeOption,
 )
 from iojoule.api.reports.quantities import digits, quantity, size
+from iojoule.datasets.atomic import output_file
 from iojoule.datasets.io_summary import (
     IoSummary,
     IoWindow,
@@ -216,13 +217,14 @@ def from_trace(
         write_file(fleet_classes, demand_classes(seen))
         console.note(f"wrote {fleet_classes}")
     if each and out is not None:
-        for name in seen.volumes:
+        _make_folder(out)
+        for name, file in traces.file_names(seen.volumes).items():
             profile = from_summary(
                 seen.summary(name),
                 loop=Loop(loop) if loop else None,
                 pattern=Pattern(pattern) if pattern else None,
             )
-            write_profile(profile, out / f"{traces.file_name(name)}.toml")
+            write_profile(profile, out / f"{file}.toml")
         console.note(f"wrote {len(seen.volumes)} profiles to {out}")
     elif merge and len(seen.volumes) > 1:
         pooled = traces.merged(reader, seen, gap_seconds)
@@ -277,6 +279,11 @@ def _refuse_summary_options(file: Path, **given: object) -> None:
         )
 
 
+def _make_folder(folder: Path) -> None:
+    with output_file(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
 def _emit_all(
     profiles: list[WorkloadProfile],
     *,
@@ -288,7 +295,7 @@ def _emit_all(
     for profile in (with_loop(one, Loop(loop) if loop else None) for one in profiles):
         if out is not None:
             if each:
-                out.mkdir(parents=True, exist_ok=True)
+                _make_folder(out)
             target = out / f"{profile.name}.toml" if each else out
             write_profile(profile, target)
             console.note(f"wrote {target}")

@@ -129,6 +129,10 @@ PIECE_SECONDS = 15.0
 BODY_SECONDS = 600.0
 """Longest time for a whole body: 64 MiB at 1 Mbit/s."""
 
+SLOWEST_BYTES_PER_SECOND = 16e3
+"""Below it on average, beyond one pause, a body is not waited for: it holds a place meanwhile, and
+a byte now and then would hold it for `BODY_SECONDS`."""
+
 CHALLENGE = 'Bearer realm="iojoule"'
 """RFC 6750, section 3; the error follows."""
 
@@ -319,21 +323,25 @@ def _challenge(error: IojouleError, operation: Operation) -> dict[str, str] | No
 def _with_timeout(receive: Receive) -> Receive:
     """A receive that limits the time for a body; raises HTTPException 408."""
     until = time.monotonic() + BODY_SECONDS
+    patience = PIECE_SECONDS
     whole = False
 
     async def received() -> Message:
-        nonlocal whole
+        nonlocal whole, patience
         if whole:  # what follows is only the disconnect
             return await receive()
-        seconds = min(PIECE_SECONDS, until - time.monotonic())
-        with anyio.move_on_after(seconds):
+        began = time.monotonic()
+        with anyio.move_on_after(min(PIECE_SECONDS, patience, until - began)):
             message = await receive()
             whole = not message.get("more_body", False)
+            patience -= time.monotonic() - began
+            patience += len(message.get("body", b"")) / SLOWEST_BYTES_PER_SECOND
             return message
         raise HTTPException(
             408,
-            f"the body did not arrive in time: at most {PIECE_SECONDS:.0f} s between pieces and "
-            f"{BODY_SECONDS:.0f} s in total",
+            f"the body did not arrive in time: at most {PIECE_SECONDS:.0f} s between pieces, "
+            f"{SLOWEST_BYTES_PER_SECOND / 1e3:.0f} kB/s on average, and {BODY_SECONDS:.0f} s in "
+            "total",
         )
 
     return received

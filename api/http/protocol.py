@@ -8,9 +8,10 @@ problem document wherever the response can still be matched to its request.
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections import deque
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,9 +42,16 @@ PIECE_BYTES = 64 * 1024
 """What one piece of an answer has, and so what a connection holds beside the answer itself."""
 
 
+def connections_max() -> int:
+    """Connections at the same time; the other descriptors are for the state and for processes."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+
+
 class GuardedProtocol(HttpToolsProtocol):
     """One connection."""
 
+    _idle: ClassVar[dict[GuardedProtocol, None]] = {}
+    """Connections without a request that was handed on, the longest first: they give way."""
     _waiting: asyncio.TimerHandle | None = None
     _leaving: asyncio.TimerHandle | None = None
     _around = 0
@@ -61,10 +69,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self._open = deque()
         # any byte that has not left counts as waiting, so that none waits without a limit
         transport.set_write_buffer_limits(high=0)
+        self._idle[self] = None
+        if len(self.connections) > connections_max():
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest.transport.abort()
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
+        self._idle.pop(self, None)
         self._stop_waiting()
         self.resume_writing()
         self._forget()
@@ -113,6 +127,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         self._in_body = True
         self._open.append(self.cycle)
+        self._idle.pop(self, None)
 
     def on_chunk_header(self) -> None:
         """The frame of a chunk is no extension."""
@@ -143,6 +158,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             return
+        if not self._open:
+            self._idle[self] = None
         if self.pipeline:
             self.flow.pause_reading()
         elif self._in_request:

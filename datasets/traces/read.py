@@ -133,7 +133,10 @@ class TraceReader:
         report: What was odd, complete once all batches are read.
         sampled: What the sample holds, likewise.
         volumes: Names, in the order they were met.
-        began_unix_seconds: When the trace began, where its clock is of the calendar.
+        began_unix_seconds: When the selected time began, where the clock is of the calendar.
+        observed_seconds: How long the trace tells of its volumes, once it is read: to the end of
+            `Selection.seconds`, or the last request of any volume and one mean gap or step of the
+            clock; None where all have one time.
     """
 
     paths: Sequence[Path]
@@ -144,6 +147,9 @@ class TraceReader:
     sampled: Sampled = field(default_factory=Sampled)
     volumes: list[str] = field(default_factory=list)
     began_unix_seconds: float | None = None
+    observed_seconds: float | None = None
+    _seen: int = 0
+    _last_ns: int = 0
 
     def on_drive(self, capacity_bytes: int) -> TraceReader:
         """The same for a drive of this size, beyond which nothing may reach."""
@@ -157,15 +163,16 @@ class TraceReader:
             InputError: A file, a row or the selection is not what it must be.
         """
         self.report, self.sampled = Report(), Sampled()
-        self.volumes, self.began_unix_seconds = [], None
+        self.volumes, self.began_unix_seconds, self.observed_seconds = [], None, None
+        self._seen = self._last_ns = 0
         origin: int | None = None
-        given = False
+        given = past = False
         files = [self._file(number, self.report) for number in range(len(self.paths))]
         for rows in self._merged(files):
             if origin is None:
                 origin = int(rows.arrival_ns[0])
                 if self.form.wall_clock:
-                    self.began_unix_seconds = origin / 1e9
+                    self.began_unix_seconds = origin / 1e9 + self.selection.start_seconds
             batch, past = self._selected(rows, origin, files)
             if batch is not None:
                 given = True
@@ -174,6 +181,12 @@ class TraceReader:
                 break
         if not given:
             raise self._nothing()
+        if past and self.selection.seconds is not None:
+            self.observed_seconds = self.selection.seconds / self.selection.speed
+        elif self._seen > 1 and self._last_ns > 0:
+            last = self._last_ns / 1e9
+            beyond = max(last / (self._seen - 1), self.form.resolution_seconds)
+            self.observed_seconds = (last + beyond) / self.selection.speed
 
     def _file(self, number: int, report: Report) -> TraceFile:
         return TraceFile(
@@ -257,6 +270,9 @@ class TraceReader:
         keep = np.ones(rows.total, dtype=bool)
         if start or end is not None:
             keep &= (arrival >= start) & (arrival < (end if end is not None else 1 << 62))
+        if keep.any():
+            self._seen += int(keep.sum())
+            self._last_ns = int(arrival[keep][-1]) - start
         if selection.volumes:
             keep &= np.isin(self.volumes, selection.volumes)[rows.volume]
         if selection.sample < 1:

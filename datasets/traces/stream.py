@@ -23,6 +23,9 @@ HEAD_BYTES = 1 << 16
 LINE_BYTES = 1 << 20
 """A file without the end of a line in so many bytes is no text."""
 
+_PACKED_BYTES = 4096
+"""Of a zst file taken at a time: they may unfold to 128 MiB."""
+
 WINDOW_ROWS = 1 << 18
 """Rows that are put in order together; a row that is later than that loses its time."""
 
@@ -131,28 +134,31 @@ def _unpacked_zst(raw: IO[bytes], path: Path) -> IO[bytes]:
         ) from None
 
     class Reader:
-        """Turns zstd's own errors into those of files, and knows where a frame was cut off."""
+        """One frame after the other, so that an end within a frame is known to be none."""
 
         def __init__(self) -> None:
-            self._content = zstandard.frame_content_size(raw.read(18))
-            raw.seek(0)
-            self._inner = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-            self._given = 0
+            self._frame: Any = None
+            self._rest = self._ready = b""
 
         def read(self, size: int) -> bytes:
-            try:
-                result: bytes = self._inner.read(size)
-            except zstandard.ZstdError as error:
-                raise EOFError(str(error)) from None
-            self._given += len(result)
-            if not result and size and self._given < self._content:
-                raise EOFError(f"{self._content - self._given} bytes are missing")
+            while not self._ready and size:
+                packed = self._rest or raw.read(_PACKED_BYTES)
+                if not packed:
+                    if self._frame is not None:
+                        raise EOFError("the end of a frame is missing")
+                    return b""
+                self._frame = self._frame or zstandard.ZstdDecompressor().decompressobj()
+                try:
+                    self._ready = self._frame.decompress(packed)
+                except zstandard.ZstdError as error:
+                    raise EOFError(str(error)) from None
+                self._rest = b""
+                if self._frame.eof:
+                    self._rest, self._frame = self._frame.unused_data, None
+            result, self._ready = self._ready[:size], self._ready[size:]
             return result
 
-    try:
-        return cast(IO[bytes], Reader())
-    except zstandard.ZstdError as error:
-        raise EOFError(str(error)) from None
+    return cast(IO[bytes], Reader())
 
 
 class _Ahead:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.io_summary import (
     GAP_SECONDS,
+    ONE_TIME,
     IoSource,
     IoSummary,
     IoWindow,
@@ -161,15 +162,14 @@ class Volume:
         """Reads and writes."""
         return self.counts["reads"] + self.counts["writes"]
 
-    @property
-    def seconds(self) -> float | None:
-        """From the first to the last request and one mean gap; None where there is no time."""
-        if self.last_ns is None or self.requests < 2 or self.last_ns == self.first_ns:
-            return None
-        return (self.last_ns - self.first_ns) / 1e9 * self.requests / (self.requests - 1)
+    def window(
+        self, gap_seconds: float, seconds: float | None, began: float | None, *, exact: bool
+    ) -> IoWindow:
+        """All of it as one stretch of time; without gaps where the clock is not exact.
 
-    def window(self, gap_seconds: float, began: float | None, *, exact: bool) -> IoWindow:
-        """All of it as one stretch of time; without gaps where the clock is not exact."""
+        The stretch is that of the trace: before its first request and behind its last a volume
+        is idle, which is one more gap where it is long enough.
+        """
         fields: dict[str, Any] = {
             **{
                 name: self.counts[name] for name in ("reads", "writes", "read_bytes", "write_bytes")
@@ -182,12 +182,13 @@ class Volume:
         }
         if self.requests > 1:
             fields["sequential_share"] = min(1.0, self.sequential / (self.requests - 1))
-        if (seconds := self.seconds) is not None:
-            fields["seconds"] = seconds
-            if began is not None:
-                fields["began_unix_seconds"] = began + self.first_ns / 1e9
+        if seconds is not None:
+            fields |= {"seconds": seconds, "began_unix_seconds": began}
             if exact:
-                fields |= {"gaps": self.gaps, "bursts": self.bursts, "resolution_seconds": 0.0}
+                outside = seconds - ((self.last_ns or 0) - self.first_ns) / 1e9
+                edge = LogHistogram.of([outside] if outside >= gap_seconds else [])
+                fields |= {"gaps": self.gaps + edge, "bursts": self.bursts}
+                fields["resolution_seconds"] = 0.0
         return IoWindow.model_validate(fields)
 
 
@@ -198,7 +199,8 @@ class Survey:
     Attributes:
         volumes: By name, in the order they were met.
         notes: What was odd in the files.
-        began_unix_seconds: When the trace began, where it tells.
+        seconds: How long the trace tells of them; None where all requests have one time.
+        began_unix_seconds: When that began, where the trace tells.
         gap_seconds: Shortest gap that counts.
         exact: Whether the clock is finer than a gap.
         form: Name of the format.
@@ -206,10 +208,17 @@ class Survey:
 
     volumes: dict[str, Volume]
     notes: tuple[str, ...]
+    seconds: float | None
     began_unix_seconds: float | None
     gap_seconds: float
     exact: bool
     form: str
+
+    def window(self, volume: Volume) -> IoWindow:
+        """What a volume did in the time of the trace."""
+        return volume.window(
+            self.gap_seconds, self.seconds, self.began_unix_seconds, exact=self.exact
+        )
 
     def summary(self, name: str, *, pooled_from: int = 0) -> IoSummary:
         """The document of one volume.
@@ -218,10 +227,11 @@ class Survey:
             name: Of the volume.
             pooled_from: How many volumes were merged into it; 0: none.
         """
-        volume = self.volumes[name]
-        window = volume.window(self.gap_seconds, self.began_unix_seconds, exact=self.exact)
+        window = self.window(self.volumes[name])
         notes = [*self.notes, *short_or_pooled(window.seconds, pooled_from)]
-        if not self.exact:
+        if window.seconds is None:
+            notes.append(ONE_TIME)
+        elif not self.exact:
             notes.append("the clock is too coarse for gaps and bursts: arrivals are not described")
         notes.append("a trace of this format tells neither flushes nor completions")
         return IoSummary(
@@ -256,6 +266,7 @@ def survey(reader: TraceReader, gap_seconds: float = GAP_SECONDS, *, merge: bool
     return Survey(
         dict(zip(names, result.values(), strict=True)),
         reader.notes(),
+        reader.observed_seconds,
         reader.began_unix_seconds,
         gap_seconds,
         reader.form.resolution_seconds < gap_seconds / 2,

@@ -33,7 +33,7 @@ class DriveFacts:
         """What the user types out to allow overwriting: the serial number, else the path."""
         if self.controller is not None and self.controller.serial:
             return self.controller.serial
-        return self.device.attribute("device/serial") or str(self.device.path)
+        return self.device.serial or str(self.device.path)
 
     @property
     def model(self) -> str:

@@ -29,7 +29,7 @@ from iojoule.measure.host.changes import (
     SysfsValue,
 )
 from iojoule.measure.host.facts import HostControls
-from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, HostFiles
+from iojoule.measure.host.host_files import GOVERNOR
 from iojoule.measure.point import Point
 
 
@@ -145,10 +145,13 @@ def of_run(
     if configuration.scheduler is not None and configuration.engine not in BYPASSING_ENGINES:
         yield SysfsValue(str(device.queue("scheduler"))), configuration.scheduler.value
     if configuration.cpu_governor is not None:
-        yield from _every_cpu(device, GOVERNOR, configuration.cpu_governor)
+        files = GOVERNOR.find(device.sysfs)
+        yield from _every_cpu(
+            device, ((SysfsValue(str(file)), configuration.cpu_governor) for file in files)
+        )
     if configuration.cpu_frequency_max_hertz is not None:
-        kilohertz = str(round(configuration.cpu_frequency_max_hertz / 1000))
-        yield from _every_cpu(device, FREQUENCY_MAX, kilohertz)
+        limits = HostControls(device.sysfs).frequency(configuration.cpu_frequency_max_hertz)
+        yield from _every_cpu(device, limits)
     if configuration.cstate_limit is not None:
         states = list(HostControls(device.sysfs).sleep_states_up_to(configuration.cstate_limit))
         if not states:
@@ -185,12 +188,12 @@ def _resting(configuration: Configuration, device: BlockDevice) -> Iterator[Sett
         yield StandbyTimer(str(device.path)), f"{configuration.standby_timer_seconds:g}"
 
 
-def _every_cpu(device: BlockDevice, which: HostFiles, value: str) -> Iterator[Setting]:
-    files = which.find(device.sysfs)
-    if not files:
+def _every_cpu(device: BlockDevice, settings: Iterable[Setting]) -> list[Setting]:
+    listed = list(settings)
+    if not listed:
         raise HostStateError(
             f"{Path(device.sysfs) / 'devices/system/cpu'}: this host has no cpufreq (a virtual "
-            f"machine?), so {Path(which.below).name} cannot be set; leave the knob out of the plan"
+            "machine?), so cpu_governor and cpu_frequency_max_hertz cannot be set; leave them out "
+            "of the plan"
         )
-    for file in files:
-        yield SysfsValue(str(file)), value
+    return listed

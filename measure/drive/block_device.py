@@ -50,6 +50,24 @@ _BLKSSZGET = 0x1268  # linux/fs.h: _IO(0x12, 104)
 _SPEEDS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}  # GT/s -> PCIe generation
 
 
+def serial_number(folder: Path) -> str | None:
+    """Serial number of the drive of a folder in sysfs, such as `class/block/sda`; None = unknown.
+
+    NVMe, MMC and virtio tell it as text, SCSI and ATA as a page (SPC-4, 7.8.15: page 80h).
+    """
+    text = file_text(folder / "device" / "serial") or file_text(folder / "serial")
+    if text is not None:
+        return text.split("\0")[0].strip() or None
+    try:
+        page = (folder / "device" / "vpd_pg80").read_bytes()
+    except OSError:
+        return None
+    if len(page) < 4 or page[1] != 0x80:
+        return None
+    number = page[4 : 4 + int.from_bytes(page[2:4], "big")]
+    return number.split(b"\0")[0].decode("ascii", "replace").strip() or None
+
+
 @dataclass(frozen=True)
 class Link:
     """The PCIe link as negotiated; None where the host does not say."""
@@ -116,6 +134,11 @@ class BlockDevice:
         """Sectors of 512 bytes written since boot, as the block layer counts them."""
         fields = (file_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
         return int(fields[Stat.WRITE_SECTORS]) if fields else 0
+
+    @property
+    def serial(self) -> str | None:
+        """Its serial number; None where the host does not tell."""
+        return serial_number(self.folder)
 
     def attribute(self, relative: str) -> str | None:
         """The text of a file below its folder; None where there is none."""

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.programs import find_program, run_program
+from iojoule.measure.drive.block_device import serial_number
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme import (
     AUTONOMOUS_TRANSITIONS,
@@ -30,7 +31,7 @@ from iojoule.measure.drive.power_measurement import POWER_LIMIT, same_limit
 from iojoule.measure.drive.transition_table import Transition, decode, encode
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
-from iojoule.measure.host.host_files import PROC
+from iojoule.measure.host.host_files import PROC, SYSFS
 
 CHOICES = {
     "access times": ("noatime", "relatime", "strictatime"),
@@ -107,6 +108,13 @@ class Change(ABC):
     def command(self, value: str) -> str:
         """The command line that does the same, for people."""
 
+    def serial(self) -> str | None:
+        """Serial number of the drive that it is about; None = of no drive, or unknown.
+
+        Raises DriveError if the drive does not answer.
+        """
+        return None
+
     def disturbs(self) -> tuple[Change, ...]:
         """What else loses its value when this is set, so that it has to be remembered too."""
         return ()
@@ -125,8 +133,7 @@ class Change(ABC):
 
         Raises as `set`.
         """
-        # what was refused when it was set is as it was; what is gone holds no setting
-        if not self.is_there() or self.has_value(value):
+        if self.has_value(value):  # also what was refused when it was set
             return False
         self.set(value)
         return True
@@ -146,6 +153,11 @@ Setting = tuple[Change, str]
 """What is set, and the value."""
 
 
+def _serial_of_number(number: str) -> str | None:
+    folder = (SYSFS / "dev" / "block" / number).resolve()
+    return serial_number(folder) or serial_number(folder.parent)  # of a partition its drive's
+
+
 @dataclass(frozen=True)
 class FileChange(Change):
     """A change of a file of the host."""
@@ -155,6 +167,10 @@ class FileChange(Change):
     def is_there(self) -> bool:
         """Whether the file exists."""
         return Path(self.path).exists()
+
+    def serial(self) -> str | None:
+        """That of the drive below whose folder in sysfs the file lies."""
+        return next(filter(None, map(serial_number, Path(self.path).parents)), None)
 
     @abstractmethod
     def is_settable(self) -> bool:
@@ -171,6 +187,10 @@ class NodeChange(Change):
         """Whether the node exists."""
         return Path(self.node).exists()
 
+    def serial(self) -> str | None:
+        """That of the drive that has this name in the kernel."""
+        return serial_number(SYSFS / "class" / "block" / Path(self.node).name)
+
 
 @dataclass(frozen=True)
 class NvmeChange(NodeChange):
@@ -181,6 +201,10 @@ class NvmeChange(NodeChange):
     def controller(self) -> NvmeController:
         """Through which it is made."""
         return NvmeController(Path(self.node), self.namespace)
+
+    def serial(self) -> str | None:
+        """As the controller states it."""
+        return self.controller().identify().serial or None
 
 
 @dataclass(frozen=True)
@@ -195,6 +219,10 @@ class MountOption(Change):
     def is_there(self) -> bool:
         """Whether it is still mounted there."""
         return self._top_mount() is not None
+
+    def serial(self) -> str | None:
+        """That of the drive with this number."""
+        return _serial_of_number(self.number)
 
     def get(self) -> str:
         """The option that is in force."""
@@ -338,16 +366,22 @@ class SysfsValue(FileChange):
     def disturbs(self) -> tuple[Change, ...]:
         """Of a scheduler: depth and throttling of the queue, and the scheduler's own settings.
 
+        Of a governor: the energy performance preference, which amd-pstate sets to `performance`
+        with the governor of that name and leaves there.
+
         Linux gives the queue another depth with every scheduler (blk_mq_init_sched in block/blk-mq-
         sched.c), switches write-back throttling off and on with bfq (bfq_init_queue), and recreates
         the folder `iosched`. The depth stands last, to be restored first: schedulers derive
         settings from it (dd_depth_updated).
         """
-        scheduler = Path(self.path)
-        if scheduler.parts[-2:] != ("queue", "scheduler"):
+        own = Path(self.path)
+        if own.parts[-2:] == ("cpufreq", "scaling_governor"):
+            preference = own.with_name("energy_performance_preference")
+            return (SysfsValue(str(preference)),) if preference.exists() else ()
+        if own.parts[-2:] != ("queue", "scheduler"):
             return ()
-        files = sorted(scheduler.with_name("iosched").glob("*"))
-        files += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
+        files = sorted(own.with_name("iosched").glob("*"))
+        files += [own.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
         return tuple(SysfsValue(str(file)) for file in files if file.exists())
 
 
@@ -369,6 +403,10 @@ class GroupLimit(FileChange):
         """Whether it is such a file."""
         declared = (*host_files.OF_GROUPS, *host_files.SETTABLE)
         return any(files.hold(Path(self.path)) for files in declared)
+
+    def serial(self) -> str | None:
+        """That of the drive with this number."""
+        return _serial_of_number(self.number)
 
     def get(self) -> str:
         """What its line says behind the number."""
@@ -563,6 +601,7 @@ class Record(BaseModel):
     target: dict[str, Annotated[str, Field(pattern="^[^\\x00]*$")] | int]  # no name has a NUL
     before: str
     after: str | None = None
+    serial: str | None = None
 
     def change(self) -> Change:
         """The change to restore.
@@ -585,11 +624,15 @@ class Record(BaseModel):
         return change
 
 
-def to_record(change: Change, before: str, after: str | None = None) -> Record:
-    """A change for the journal.
+def to_record(
+    change: Change, before: str, after: str | None = None, serial: str | None = None
+) -> Record:
+    """A change for the journal; `serial` is that of the drive it was made on.
 
     Raises CampaignError if its file is undeclared, thus not restorable.
     """
     if _undeclared(change):
         raise CampaignError(f"{change.path}: is no file that iojoule may set; nothing is set there")
-    return Record(kind=change.kind, target=asdict(change), before=before, after=after)
+    return Record(
+        kind=change.kind, target=asdict(change), before=before, after=after, serial=serial
+    )

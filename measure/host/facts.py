@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -126,9 +127,21 @@ class HostControls:
                 yield SysfsValue(str(file)), name
 
     def frequency(self, hertz: float) -> Iterator[Setting]:
-        """Every CPU held at or below a frequency."""
+        """Every CPU held at or below a frequency, within its own range and at a step of its table.
+
+        Linux takes the same one (cpufreq_set_policy), and the value read back has to be it.
+        """
         for file in FREQUENCY_MAX.find(self.sysfs):
-            yield SysfsValue(str(file)), str(round(hertz / 1e3))
+            low, high = (_number(file.with_name(f"cpuinfo_{end}_freq")) for end in ("min", "max"))
+            steps = [
+                int(text)
+                for kind in ("available", "boost")
+                for text in (file_text(file.with_name(f"scaling_{kind}_frequencies")) or "").split()
+                if text.isdigit()
+            ]
+            limit = round(min(max(hertz / 1e3, low or 0.0), high or math.inf))
+            below = [step for step in steps if step <= limit]
+            yield SysfsValue(str(file)), str(max(below, default=min(steps, default=limit)))
 
     def sleep_states(self) -> list[SleepState]:
         """Sleep states, shallowest first; empty without cpuidle."""
@@ -141,6 +154,14 @@ class HostControls:
             )
             for folder in sorted(folders, key=_place)
         ]
+
+    def deepest_sleep(self) -> int | None:
+        """Number of the deepest state that every CPU may use; None without cpuidle."""
+        allowed: dict[int, bool] = {}
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            place = _place(file.parent)
+            allowed[place] = allowed.get(place, True) and file_text(file) == "0"
+        return max((place for place, each in allowed.items() if each), default=None)
 
     def sleep_limit(self, limit: int) -> Iterator[Setting]:
         """Every CPU kept from states deeper than a limit."""

@@ -69,20 +69,20 @@ T = TypeVar("T")
 
 
 def guarded(
-    device: BlockDevice,
+    device: BlockDevice | None,
     say: Callable[[str], None],
     interrupted: str,
     work: Callable[[HostState], T],
     *,
     in_use: bool = False,
 ) -> T:
-    """Work on a drive; afterwards drive and host are restored, whatever happened.
+    """Work on a drive or host; afterwards drive and host are restored, whatever happened.
 
     A function and not a context manager: a signal may arrive anywhere, also between the lines of
     contextlib that would stand between the work and the restoring.
 
     Args:
-        device: Held exclusively meanwhile, unless it is in use.
+        device: Held exclusively meanwhile, unless it is in use; None: the host alone.
         interrupted: What a signal means for the user, behind its name.
         work: Receives the state that remembers its changes.
         in_use: Whether others may use the drive meanwhile: its settings are changed, not its data.
@@ -92,8 +92,9 @@ def guarded(
         HostStateError: Something could not be restored.
         Interrupted: A signal ended the work.
     """
-    with signal_handler(say) as signals, nullcontext() if in_use else held(device):
-        state = HostState(str(device.path), note=say)
+    hold = nullcontext() if device is None or in_use else held(device)
+    with signal_handler(say) as signals, hold:
+        state = HostState(str(device.path) if device else "this host", note=say)
         try:
             try:
                 return work(state)

@@ -139,6 +139,7 @@ class HostState:
         self._drive = drive
         self._path = (folder or journals_folder()) / f"restore-{os.getpid()}-{id(self):x}.json"
         self._before: dict[Change, str] = {}
+        self._serials: dict[Change, str | None] = {}
         self._now: dict[Change, str] = {}
         self._note = note or (lambda _: None)
 
@@ -217,13 +218,15 @@ class HostState:
         self._before.clear()
         self._now.clear()
 
-    def restore(self) -> None:
+    def restore(self) -> int:
         """Restore everything, the last change first; goes on where one fails.
+
+        Returns how many values were set.
 
         Raises HostStateError if something could not be restored; names the command that does so,
         and the journal stays for the next start.
         """
-        failed = _put_back(self._before, lambda command: self._note(f"restored: {command}"))
+        count, failed = _put_back(self._before, self._serials, "restored", self._note)
         self._before = {change: self._before[change] for change in self._before if change in failed}
         self._now.clear()
         if failed:
@@ -234,6 +237,7 @@ class HostState:
                 + "; ".join(failed.values())
             )
         self._end()
+        return count
 
     def _end(self) -> None:
         if not self._path.exists():
@@ -260,7 +264,9 @@ class HostState:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _locked(folder):
-                _require_free(folder, changes.keys() - self._before.keys())
+                new = changes.keys() - self._before.keys()
+                _require_free(folder, new)
+                self._serials |= {change: _known_serial(change) for change in new}
                 self._write(changes)
         except OSError as error:
             raise HostStateError(
@@ -276,7 +282,10 @@ class HostState:
             pid=os.getpid(),
             pid_started=process_start(os.getpid()),
             boot_id=boot_id() or "unknown",
-            changes=[to_record(change, before) for change, before in changes.items()],
+            changes=[
+                to_record(change, before, serial=self._serials[change])
+                for change, before in changes.items()
+            ],
         )
         write_trusted(self._path, content.model_dump_json(indent=1))
 
@@ -309,19 +318,45 @@ def _require_free(folder: Path, changes: Collection[Change]) -> None:
             )
 
 
-def _put_back(changes: Mapping[Change, str], say: Callable[[str], None]) -> dict[Change, str]:
+def _known_serial(change: Change) -> str | None:
+    try:
+        return change.serial()
+    except IojouleError:
+        return None  # what the drive does not tell is not compared
+
+
+def _put_back(
+    changes: Mapping[Change, str],
+    serials: Mapping[Change, str | None],
+    done: str,
+    say: Callable[[str], None],
+) -> tuple[int, dict[Change, str]]:
     """Set these values, the last one first; goes on where one fails.
 
-    Returns the command of what failed, with the reason.
+    A name of the kernel may belong to another drive since: a value is set only on the drive with
+    the serial number that it was taken from. `done` and the command is said of what was set.
+
+    Returns how many were set, and the command of each that failed, with the reason.
     """
-    failed = {}
+    count, failed = 0, {}
     for change, value in reversed(list(changes.items())):
+        if not change.is_there():
+            say(f"not restored, it is gone: {change.name}")
+            continue
+        command = change.command(value)
         try:
-            if change.restore(value):
-                say(change.command(value))
+            before = serials.get(change)
+            if before is not None and before != (now := change.serial()):
+                say(
+                    f"not restored, drive {now or 'without serial number'} has taken the place of "
+                    f"{before}: {command}"
+                )
+            elif change.restore(value):
+                say(f"{done}: {command}")
+                count += 1
         except IojouleError as error:
-            failed[change] = f"`{change.command(value)}` ({error.message})"
-    return failed
+            failed[change] = f"`{command}` ({error.message})"
+    return count, failed
 
 
 def restore_abandoned(folder: Path | None = None) -> list[str]:
@@ -366,15 +401,13 @@ def _restore(path: Path) -> list[str]:
         path.unlink(missing_ok=True)
         return [f"{content.drive}: the host was restarted since, which restored it"]
     # all of it is known before any of it is obeyed
-    changes = {step.change(): step.before for step in content.changes}
-    messages = [
-        f"{content.drive}: is gone, so nothing is put back there"
-        for change in changes
-        if not change.is_there()
-    ]
-    failed = _put_back(
-        changes,
-        lambda command: messages.append(f"{content.drive}: restored after a crash: {command}"),
+    steps = {step.change(): step for step in content.changes}
+    messages: list[str] = []
+    _, failed = _put_back(
+        {change: step.before for change, step in steps.items()},
+        {change: step.serial for change, step in steps.items()},
+        "restored after a crash",
+        lambda text: messages.append(f"{content.drive}: {text}"),
     )
     if failed:
         raise HostStateError(

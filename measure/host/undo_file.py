@@ -157,22 +157,15 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
             f"another program has changed what is to be restored: {listed}. Nothing was done; say "
             "--force to put back what was there before all of it"
         )
-    done: list[str] = []
-
-    def note(text: str) -> None:
-        done.append(text)
-        say(text)
-
     with signal_handler(say) as signals:
         signals.close()
         # a killed undo is completed by the next start
-        state = HostState(undo.drive, note=note)
+        state = HostState(undo.drive, note=say)
         state.adopt({entry.change: entry.before for entry in undo.entries})
         try:
-            state.restore()
+            return state.restore()
         finally:
             state.release()
-    return len(done)
 
 
 def _changed_by_others(entry: Entry) -> bool:

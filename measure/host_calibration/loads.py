@@ -160,7 +160,8 @@ def _frequencies(cpus: int, controls: HostControls) -> list[Load]:
 def _sleep(controls: HostControls) -> list[Load]:
     if not controls.may_set_sleep():
         return []
-    return [Load("idle", sleep_limit=limit) for limit in range(len(controls.sleep_states()) - 1)]
+    # what is switched off already cannot be told from what a load switches off
+    return [Load("idle", sleep_limit=limit) for limit in range(controls.deepest_sleep() or 0)]
 
 
 LOAD = Path(__file__).with_name("load_program.py")

@@ -17,7 +17,7 @@ from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
 from iojoule.measure.host.facts import HostControls, host_facts
-from iojoule.measure.host.guard import signal_handler
+from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.host_files import PROC
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.host_calibration.host_profile import (
@@ -39,7 +39,6 @@ from iojoule.measure.sensors.cpu import Cpu
 from iojoule.measure.sensors.protocol import Scope, Sensor
 from iojoule.measure.sensors.rapl import ROOT
 
-SUBJECT = "this host"
 _CPU_SENSOR = "cpu"
 
 
@@ -99,6 +98,11 @@ def prepare(request: CalibrationRequest) -> Prepared:
         gaps.append("frequency: may not be set by this user; run as root")
     if not controls.may_set_sleep():
         gaps.append("sleep states: cannot be switched off here; run as root on a host with cpuidle")
+    elif (deepest := controls.deepest_sleep() or 0) < len(states := controls.sleep_states()) - 1:
+        gaps.append(
+            f"sleep states: this host keeps its CPUs from {states[-1].name}, so idle power is that "
+            f"of {states[deepest].name}; allow all of them (cpuidle/*/disable) and start again"
+        )
     if request.folder is None:
         gaps.append("paths: no --folder was named, so no engine was run against a file")
     hertz = [sensor.probe().nominal_hertz for sensor in sensors if sensor.name != _CPU_SENSOR]
@@ -126,11 +130,11 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
     ):
         folder = Path(scratch)
         bench = Bench(prepared.cpus, fio, folder, target)
-        with signal_handler(say) as signals:
-            try:
-                done, recording = _record(prepared, bench, folder, say)
-            finally:
-                signals.close()
+
+        def work(state: HostState) -> tuple[list[LoadResult], Recording]:
+            return _record(prepared, bench, folder, state, say)
+
+        done, recording = guarded(None, say, "the host is restored; start again", work)
         if recording.failures:
             sensor, why = next(iter(recording.failures.items()))
             raise SensorError(f"{sensor} failed on the way: {why}; start again")
@@ -149,7 +153,11 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
 
 
 def _record(
-    prepared: Prepared, bench: Bench, folder: Path, say: Callable[[str], None]
+    prepared: Prepared,
+    bench: Bench,
+    folder: Path,
+    state: HostState,
+    say: Callable[[str], None],
 ) -> tuple[list[LoadResult], Recording]:
     recorder = Recorder(prepared.sensors, folder / "recording")
     recorder.start()
@@ -157,21 +165,22 @@ def _record(
         done = []
         cpu = Cpu(prepared.request.proc.parent)
         controls = prepared.request.controls
-        with HostState(SUBJECT, note=say) as whole:
-            for change, value in controls.governor("performance"):
-                whole.set(change, value)
-            for number, load in enumerate(prepared.plan.loads, 1):
-                say(f"{number} of {len(prepared.plan.loads)}: {load.words}")
-                before, began = cpu.poll()[0], time.monotonic()
-                with HostState(SUBJECT) as own:
-                    for setting, value in _settings(controls, load.hertz, load.sleep_limit):
-                        own.set(setting, value)
-                    done.append(bench.run(number, load, prepared.plan.window_seconds))
-                if number == 1:  # idle: whatever is busy is not ours
-                    company = (cpu.poll()[0] - before) / (time.monotonic() - began)
-                    _require_idle_host(company, prepared.request.others_cores)
-                if recorder.failed():
-                    raise SensorError(f"{recorder.failed()}; start again")
+        for change, value in controls.governor("performance"):
+            state.set(change, value)
+        for number, load in enumerate(prepared.plan.loads, 1):
+            say(f"{number} of {len(prepared.plan.loads)}: {load.words}")
+            before, began = cpu.poll()[0], time.monotonic()
+            own = list(_settings(controls, load.hertz, load.sleep_limit))
+            for change, value in own:
+                state.set(change, value)
+            done.append(bench.run(number, load, prepared.plan.window_seconds))
+            for change, _ in own:
+                state.put_back(change)
+            if number == 1:  # idle: whatever is busy is not ours
+                company = (cpu.poll()[0] - before) / (time.monotonic() - began)
+                _require_idle_host(company, prepared.request.others_cores)
+            if recorder.failed():
+                raise SensorError(f"{recorder.failed()}; start again")
         return done, recorder.stop()
     except BaseException:
         with suppress(SensorError):

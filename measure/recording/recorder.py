@@ -36,14 +36,12 @@ class RecentPower:
     Attributes:
         standard_error_watts: Of that mean, autocorrelation allowed for.
         sd_of_second_watts: Standard deviation of the means of single seconds; None with < 3.
-        end_ns: CLOCK_MONOTONIC of the newest sample.
     """
 
     mean_watts: float
     standard_error_watts: float
     sd_of_second_watts: float | None
     seconds: float
-    end_ns: int
 
 
 class Recent:
@@ -82,10 +80,10 @@ class Recent:
         self._before = (int(times[-1]), float(values[-1]))
 
     def power(self, seconds: float) -> RecentPower | None:
-        """Over the last seconds; None when fewer were recorded."""
+        """Over the last seconds; None when fewer were recorded, or none of them is that recent."""
         with self._lock:
             bins = np.array(self._bins)
-        if len(bins) < FEWEST_BINS:
+        if len(bins) < FEWEST_BINS or time.monotonic_ns() - bins[-1, 0] > seconds * 1e9:
             return None
         bins = bins[bins[:, 0] > bins[-1, 0] - seconds * 1e9]
         covered = float(bins[:, 1].sum())
@@ -101,7 +99,6 @@ class Recent:
             standard_error_watts=batch_standard_error(watts),
             sd_of_second_watts=float(per_second.std(ddof=1)) if len(per_second) > 2 else None,
             seconds=covered,
-            end_ns=int(bins[-1, 0]),
         )
 
     def _binned(

@@ -20,6 +20,9 @@ FEWEST_UPDATES = 30
 FEWEST_BATCHES = 20
 CORRELATION = 0.1
 """Batches whose neighbours correlate less than this count as independent."""
+STUCK_PROBABILITY = 1e-6
+"""An instrument that says the same for longer than chance lets it, less often than that, hangs."""
+
 GAP_PERIODS = 3.0
 """A step between two samples of more than so many usual ones is a gap, flagged or not."""
 FEWEST_IN_WINDOW = 4
@@ -208,6 +211,9 @@ def power_statistics(
     known = np.isfinite(window.values).all(axis=1)
     values = window.values[known]
     samples = Sampled(window.times_ns[known], values.sum(axis=1), window.flags[known])
+    renewed = ~_standing_still(samples.fresh)
+    values = values[renewed]
+    samples = Sampled(samples.times_ns[renewed], samples.watts[renewed], samples.flags[renewed])
     fresh = int(np.count_nonzero(samples.fresh))
     if fresh < FEWEST_UPDATES:
         reason = (
@@ -251,11 +257,16 @@ def energy_statistics(
     come at any time), none at a sample. Each end adds resolution / sqrt(12).
     """
     seconds = (end_ns - begin_ns) * 1e-9
-    known = np.isfinite(window.values).all(axis=1)
+    # a counter that hangs tells nothing from its last change on
+    known = np.flatnonzero(np.isfinite(window.values).all(axis=1))
+    known = known[~_standing_still((window.flags[known] & Flag.STALE) == 0)]
     times, values = window.times_ns[known], window.values[known]
     inside = int(np.count_nonzero((times >= begin_ns) & (times < end_ns)))
     if len(times) < 2 or min(end_ns, times[-1]) <= max(begin_ns, times[0]):
-        reason = f"{sensor} had {inside} readings within {seconds:.3g} s: measure longer"
+        reason = (
+            f"{sensor} had {inside} fresh readings within {seconds:.3g} s: measure longer, or find "
+            "out why its counter stands still"
+        )
         return _unknown(sensor, rails, seconds, inside, inside, reason)
     begin, end = max(begin_ns, int(times[0])), min(end_ns, int(times[-1]))
     total = values.sum(axis=1)
@@ -283,6 +294,27 @@ def energy_statistics(
         gaps=(),
         coverage=(end - begin) / (end_ns - begin_ns),
     )
+
+
+def _standing_still(fresh: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Samples of the longest stretch without a fresh one, if chance does not explain its length.
+
+    With a share f of fresh samples elsewhere, one of n stretches has k stale ones in a row with a
+    probability of at most n (1 - f)^k: a coarse meter may say the same for long, one that changes
+    most times does not.
+    """
+    edges = np.flatnonzero(np.diff(fresh.astype(np.int8), prepend=1, append=1))
+    begins, ends = edges[::2], edges[1::2]
+    stale: NDArray[np.bool_] = np.zeros(len(fresh), dtype=bool)
+    if not len(begins):
+        return stale
+    longest = int(np.argmax(ends - begins))
+    begin, end = int(begins[longest]), int(ends[longest])
+    elsewhere = len(fresh) - (end - begin)
+    share = np.count_nonzero(fresh) / elsewhere if elsewhere else 1.0
+    if len(fresh) * (1.0 - share) ** (end - begin) < STUCK_PROBABILITY:
+        stale[begin:end] = True
+    return stale
 
 
 def _unknown(

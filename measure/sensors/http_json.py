@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import ssl
+import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,8 +75,8 @@ class JsonServer:
                 if self._connection is None:
                     self._connection = self._connect()
                 self._connection.request("GET", path, headers=self._headers())
-                response = self._connection.getresponse()
-                return response.status, response.read(MAXIMUM_BYTES)
+                with self._connection.getresponse() as response:
+                    return response.status, _body(response)
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
                 self.close()
                 if fresh:
@@ -97,6 +98,16 @@ class JsonServer:
             token = base64.b64encode(f"{user}:{password or ''}".encode()).decode()
             headers["Authorization"] = f"Basic {token}"
         return headers
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
+    """All of it; raises TimeoutError if it comes a little at a time, each of which is in time."""
+    body, until = b"", time.monotonic() + TIMEOUT_SECONDS
+    while len(body) < MAXIMUM_BYTES and (piece := response.read1(MAXIMUM_BYTES - len(body))):
+        body += piece
+        if time.monotonic() > until:
+            raise TimeoutError(f"its answer takes longer than {TIMEOUT_SECONDS:g} s")
+    return body
 
 
 def _port(url: str, parts: Any) -> int | None:

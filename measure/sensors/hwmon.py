@@ -7,7 +7,6 @@ Documentation/hwmon/sysfs-interface.rst.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
@@ -56,7 +55,6 @@ class Hwmon(PolledSensor):
         self._chip, self._channel, self._scope, self._root = chip, channel, scope, root
         self._file: Path | None = None
         self._probe: Probe | None = None
-        self._joules = -math.inf
 
     def probe(self) -> Probe:
         """Finds the file and reads it once. Raises SensorError if there is none."""
@@ -69,18 +67,9 @@ class Hwmon(PolledSensor):
             self._probe = Probe((rail,), 1 / self._interval, {"file": str(self._file)})
         return self._probe
 
-    def begin(self) -> None:
-        """Forget the counter of an earlier run."""
-        self._joules = -math.inf
-
     def poll(self) -> list[float]:
-        """Joules or watts. Raises SensorError if a counter of energy went back."""
-        value = self._value()
-        if self._counts_energy:
-            if value < self._joules:
-                raise SensorError(f"{self._file}: its counter went back (a reset or an overflow)")
-            self._joules = value
-        return [value]
+        """Joules or watts."""
+        return [self._value()]
 
     @property
     def _counts_energy(self) -> bool:

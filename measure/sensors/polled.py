@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +11,15 @@ import numpy as np
 
 from iojoule.datasets.programs import find_program, run_program
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Probe, empty_chunk
+from iojoule.measure.sensors.protocol import (
+    Chunk,
+    Delivery,
+    Flag,
+    Kind,
+    Probe,
+    Rail,
+    empty_chunk,
+)
 
 LATE_INTERVALS = 5.0
 
@@ -35,6 +44,7 @@ class PolledSensor(ABC):
         self._patience = patience
         self._running = False
         self._due = 0.0
+        self._rails: tuple[Rail, ...] = ()
         self._last: list[float] | None = None
         self._last_ns = 0
         self._forget()
@@ -64,7 +74,7 @@ class PolledSensor(ABC):
 
     def start(self) -> None:
         """See `protocol.Sensor`."""
-        self.probe()
+        self._rails = self.probe().rails
         self.begin()
         self._forget()
         self._running = True
@@ -72,7 +82,7 @@ class PolledSensor(ABC):
 
     def read(self, timeout_seconds: float) -> Chunk:
         """One sample when it is due, none before."""
-        rails = len(self._last) if self._last is not None else len(self.probe().rails)
+        rails = len(self._rails)
         if not self._running:
             return empty_chunk(rails)
         wait = self._due - time.monotonic()
@@ -84,6 +94,7 @@ class PolledSensor(ABC):
         before = time.monotonic_ns()
         try:
             values = self.poll()
+            self._require_possible(values)
         except SensorError as error:
             self._errors.append(error.message)
             self._unanswered += 1
@@ -105,6 +116,22 @@ class PolledSensor(ABC):
         return Delivery(
             self._samples, self._lost, tuple(self._errors), self._first_ns, self._newest_ns
         )
+
+    def _require_possible(self, values: list[float]) -> None:
+        """Raise SensorError for power below zero or without end, and a counter that went back."""
+        before = values if self._last is None else self._last
+        for rail, value, earlier in zip(self._rails, values, before, strict=True):
+            if math.isinf(value) or (rail.kind is Kind.POWER and value < 0):
+                raise SensorError(
+                    f"{self.name}: states {value:g} {rail.unit} for {rail.name}; is it connected "
+                    "the wrong way round, or broken?"
+                )
+            if rail.kind is Kind.ENERGY and value < earlier:
+                self._last = values
+                raise SensorError(
+                    f"{self.name}: {rail.name} went back from {earlier:g} to {value:g} "
+                    f"{rail.unit}: it was reset, or has overflowed"
+                )
 
     def _forget(self) -> None:
         self._samples = self._lost = 0

@@ -53,7 +53,6 @@ class Program(PolledSensor):
             raise SensorError("program: names no command")
         self._rail = Rail("program", unit, KINDS[unit], scope)
         self._probe: Probe | None = None
-        self._joules = -math.inf
 
     def probe(self) -> Probe:
         """Runs the program once. Raises SensorError if it fails or prints no number."""
@@ -63,18 +62,9 @@ class Program(PolledSensor):
             self._probe = Probe((self._rail,), 1 / self._interval, {})
         return self._probe
 
-    def begin(self) -> None:
-        """Forget the counter of an earlier run."""
-        self._joules = -math.inf
-
     def poll(self) -> list[float]:
-        """Watts or joules. Raises SensorError if a counter went back."""
-        value = self._value()
-        if self._rail.kind is Kind.ENERGY:
-            if value < self._joules:
-                raise SensorError(f"{self.name}: its counter went back from {self._joules:g} J")
-            self._joules = value
-        return [value]
+        """Watts or joules."""
+        return [self._value()]
 
     def _value(self) -> float:
         output = program_output(

@@ -14,7 +14,7 @@ from pathlib import Path
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
-from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+from iojoule.measure.sensors.protocol import Chunk, Kind, Probe, Rail, Scope
 
 ROOT = Path("/sys/class/powercap")
 CONTROL_TYPES = ("intel-rapl", "intel-rapl-tpmi", "intel-rapl-mmio")
@@ -22,7 +22,8 @@ CONTROL_TYPES = ("intel-rapl", "intel-rapl-tpmi", "intel-rapl-mmio")
 too), TPMI and memory. A zone that one of them has is left out of the others."""
 INTERVAL_SECONDS = 0.1
 HIGHEST_WATTS = 2000.0
-"""No package draws more; with it, a silence is known to be shorter than one wrap or not."""
+"""No package draws more; with it, a silence is known to be shorter than one wrap or not, and a
+counter that was reset (suspend, reloaded module) is told from one that has wrapped."""
 
 
 def from_options(options: Options) -> Rapl:
@@ -90,6 +91,22 @@ class Rapl(PolledSensor):
         self._raw = raw
         return list(self._totals)
 
+    def read(self, timeout_seconds: float) -> Chunk:
+        """See `protocol.Sensor`; raises SensorError also if a counter was reset."""
+        before, then_ns = self._last, self._newest_ns
+        chunk = super().read(timeout_seconds)
+        if before is None or then_ns is None or not len(chunk):
+            return chunk
+        seconds = max((int(chunk.monotonic_ns[0]) - then_ns) * 1e-9, self._interval)
+        for zone, joules in zip(self._zones, chunk.values[0] - before, strict=True):
+            # psys may hold accelerators, whose power nothing limits
+            if zone.scope is not Scope.SYSTEM and joules > HIGHEST_WATTS * seconds:
+                raise SensorError(
+                    f"{zone.folder}: counted {joules:.3g} J within {seconds:.3g} s, which no "
+                    "processor draws: the counter was reset, by suspend or a reloaded module"
+                )
+        return chunk
+
     def missed(self, seconds: float) -> int:
         """A counter misses nothing, unless it may have wrapped more than once."""
         shortest = min(zone.range_joules for zone in self._zones) / HIGHEST_WATTS
@@ -120,7 +137,10 @@ def _zones(root: Path) -> list[Zone]:
         name = own if parent is None else f"{_text(parent / 'name')}-{own}"
         if any(zone.name == name for zone in zones):
             name = f"{name}-{identifier.replace(':', '-')}"
-        zones.append(Zone(name, folder, scope, counts, _number(folder / "max_energy_range_uj")))
+        limit = folder / "max_energy_range_uj"
+        zones.append(Zone(name, folder, scope, counts, _number(limit)))
+        if zones[-1].range_joules <= 0:
+            raise SensorError(f"{limit} holds {_text(limit)}, so it is unknown where {name} wraps")
     return zones
 
 
@@ -155,7 +175,7 @@ def _number(path: Path) -> float:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return path.read_text("utf-8", "replace").strip()
     except PermissionError as error:
         raise SensorError(
             f"{path} is readable for root only (since Linux 5.10, against CVE-2020-8694): run as "

@@ -35,12 +35,11 @@ def demand_classes(survey: Survey) -> str:
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name, volume in survey.volumes.items():
-        groups[class_of(_window(survey, volume))].append(name)
+        groups[class_of(survey.window(volume))].append(name)
     document = tomlkit.document()
     document.add(tomlkit.comment(f"Demand classes of a trace of the format {survey.form}:"))
     document.add(tomlkit.comment("add SLA bounds, and drives that hold the classes."))
-    longest = max((volume.last_ns or 0) / 1e9 for volume in survey.volumes.values())
-    for note in short_or_pooled(longest, 0):
+    for note in short_or_pooled(survey.seconds, 0):
         document.add(tomlkit.comment(note))
     tables = tomlkit.aot()
     for name, members in sorted(groups.items()):
@@ -49,17 +48,13 @@ def demand_classes(survey: Survey) -> str:
     return tomlkit.dumps(document)
 
 
-def _window(survey: Survey, volume: Volume) -> IoWindow:
-    return volume.window(survey.gap_seconds, None, exact=survey.exact)
-
-
 def _table(survey: Survey, name: str, members: list[str]) -> tomlkit.items.Table:
     volumes = [survey.volumes[member] for member in members]
     first = survey.summary(members[0])
-    windows = tuple(_window(survey, volume) for volume in volumes)
+    windows = tuple(survey.window(volume) for volume in volumes)
     profile = from_summary(first.model_copy(update={"windows": windows, "notes": ()}))
     stated: Mapping[str, Any] = profile.workload.model_dump(mode="json", exclude_none=True)
-    seconds = max((volume.last_ns or 0) for volume in volumes) / 1e9
+    seconds = survey.seconds or 0.0
     total = sum(window.bytes for window in windows)
     mean = total / seconds if seconds else 0.0
     table = tomlkit.table()

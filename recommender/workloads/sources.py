@@ -15,6 +15,7 @@ import tomlkit
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import (
     GAP_SECONDS,
+    ONE_TIME,
     IoSource,
     IoSummary,
     parse_summary,
@@ -109,6 +110,8 @@ def summary_of(
         return parse_summary(text, str(path))
     trace, notes = _PARSERS[kind](text, str(path))
     window = window_of(trace, gap_seconds)
+    if trace.at_seconds is not None and window.seconds is None:
+        notes = (*notes, ONE_TIME)
     return IoSummary(
         source=IoSource(kind.value),
         name=path.stem,

@@ -16,11 +16,14 @@ from iojoule.datasets.programs import (
     program_environment,
     python_command,
     require_safe,
+    run_program,
     safe_import_path,
 )
+from iojoule.measure.host.host_files import process_start
 from tests.stand_ins import look_in
 
 NOBODY = 65534
+HUNG = InputError("it hangs")
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 
@@ -160,3 +163,29 @@ def test_the_variable_for_other_pythons_is_as_it_was(monkeypatch: pytest.MonkeyP
     with safe_import_path():
         assert os.environ["PYTHONSAFEPATH"]
     assert os.environ["PYTHONSAFEPATH"] == ""
+
+
+def test_a_program_gives_both_outputs_and_its_status_and_reads(tmp_path: Path) -> None:
+    script = "cat; echo wrong >&2; exit 3"
+    done = run_program(["/bin/sh", "-c", script], seconds=20, hangs=HUNG, stdin=b"table")
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"table", b"wrong\n")
+
+
+def test_a_program_that_does_not_read_is_no_error() -> None:
+    done = run_program(["/bin/true"], seconds=20, hangs=HUNG, stdin=b"x" * 4096)
+    assert done.returncode == 0
+
+
+def test_what_a_program_that_hangs_has_started_ends_with_it(tmp_path: Path) -> None:
+    script = f"sleep 600 & echo $! >{tmp_path}/pid; wait"
+    with pytest.raises(InputError, match="hangs"):
+        run_program(["/bin/sh", "-c", script], seconds=0.5, hangs=HUNG)
+    pid = int((tmp_path / "pid").read_text())
+    while process_start(pid) is not None:  # a signal is delivered when its time has come
+        pass
+
+
+def test_a_program_that_prints_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "OUTPUT_BYTES_MAX", 1 << 20)
+    with pytest.raises(InputError, match="yes printed more than 1 MiB"):
+        run_program(["/usr/bin/yes"], seconds=60, hangs=HUNG)

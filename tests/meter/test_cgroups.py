@@ -160,7 +160,7 @@ def test_a_new_group_below_one_without_children_is_found(tree: Tree, reader: Gro
     tree.group("s/a", line("259:0", rbytes=30))
     tree.group("s", line("259:0", rbytes=30), hands_down=True)
     found = [counts(reader.read()) for _ in range(12)]
-    assert {("/s/a", "nvme0n1"): 30} in found
+    assert [each for each in found if each] == [{("/s", "nvme0n1"): 30}]
     tree.group("s/a", line("259:0", rbytes=100))
     tree.group("s", line("259:0", rbytes=100), hands_down=True)
     assert counts(reader.read()) == {("/s/a", "nvme0n1"): 70}
@@ -353,3 +353,19 @@ def test_joules_of_groups_that_write_and_end(tree: Tree, reader: GroupReader) ->
     joules, ended = step([1.0, 0, 0, 0, 8.0, 0, 0], 0)
     assert joules == pytest.approx({"/b": 2.0})
     assert ended == pytest.approx(6.0)
+
+
+def test_what_a_group_did_before_it_was_found_is_charged_once(
+    tree: Tree, reader: GroupReader
+) -> None:
+    tree.group("s", line("259:0", rbytes=10))
+    reader.read()
+    total = 0
+    for step in range(1, 15):
+        tree.group("s/a", line("259:0", rbytes=100 * step), hands_down=True)
+        tree.group("s/a/b", line("259:0", rbytes=70 * step))
+        tree.group("s", line("259:0", rbytes=10 + 100 * step))
+        found = counts(reader.read())
+        total += sum(found.values())
+        assert total == 100 * step
+    assert found == {("/s/a/b", "nvme0n1"): 70, (ENDED, "nvme0n1"): 30}

@@ -60,7 +60,11 @@ def profile(material: Material) -> str:
 
 
 def _which_drive(material: Material) -> list[str]:
-    """By the serial number, in which udev replaces blanks; by name where there is none."""
+    """By the serial number as udev tells it; by name where there is none.
+
+    udev keeps blanks of a serial number or replaces them, and other characters than these by `_`
+    (60-persistent-storage.rules; udev_replace_chars of systemd).
+    """
     device = material.proposal.drive.device
     serial = device.attribute("device/serial")
     if not serial:
@@ -68,5 +72,11 @@ def _which_drive(material: Material) -> list[str]:
             comment("The kernel knows no serial number: the name may change at a restart."),
             f"devices={device.name}",
         ]
-    name = re.escape(re.sub(r"\s+", "_", plain(serial.strip())))
-    return [f"devices_udev_regex=^ID_SERIAL_SHORT={name}$"]
+    parts = re.findall(r"\s+|.", plain(serial))
+    name = "".join("[ _]+" if part.isspace() else _as_udev(part) for part in parts)
+    return [f"devices_udev_regex=^ID_SERIAL_SHORT=[ _]*{name}$"]
+
+
+def _as_udev(character: str) -> str:
+    escaped = re.escape(character)
+    return escaped if re.match(r"[\w#+.:=@/$%?,-]", character) else f"[{escaped}_]"

@@ -70,7 +70,10 @@ void Simulation::feed(const std::int64_t* arrival_ns, const std::int64_t* offset
     const auto at_ns = static_cast<std::uint64_t>(arrival_ns[i]);
     const auto offset = static_cast<std::uint64_t>(offset_bytes[i]);
     const auto size = static_cast<std::uint64_t>(size_bytes[i]);
-    if (arrival_ns[i] < 0 || at_ns > run_limit_ns) refuse("arrival_ns", fed_, "is not a time of a run");
+    if (arrival_ns[i] < 0) refuse("arrival_ns", fed_, "is below 0");
+    if (at_ns > physical::clock_limit_ns) {
+      refuse("arrival_ns", fed_, "is more than 100 days after the start, the longest run; take a part of it");
+    }
     if (at_ns < last_ns_) refuse("arrival_ns", fed_, "is before that of the request before it");
     if (size_bytes[i] <= 0) refuse("size_bytes", fed_, "is not above 0");
     const std::uint64_t first = offset / sector_bytes;

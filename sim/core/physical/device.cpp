@@ -23,6 +23,11 @@ std::uint32_t fetch_limit(const DeviceConfig& device) {
                                                       : device.queue_fetch_size;
 }
 
+Limits within_clock(Limits limits) {
+  limits.simulated_ns = std::min(limits.simulated_ns, clock_limit_ns);
+  return limits;
+}
+
 }  // namespace
 
 Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
@@ -30,7 +35,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
     : context_(device, flows),
       flash_(context_, *this, ahead),
       host_(context_, flows, limits, series_step_ns),
-      watch_(limits, control, expected_end_ns(flows)),
+      watch_(within_clock(limits), control, expected_end_ns(flows)),
       energy_(device.physical.energy),
       series_step_ns_(series_step_ns),
       fetch_limit_(fetch_limit(device)),

@@ -11,6 +11,8 @@ namespace iojoule::sim::physical {
 // Resources keep picoseconds, because a byte takes fractions of a nanosecond; events happen at
 // whole nanoseconds. Rounding up an end never lets a resource run faster than it is.
 inline constexpr std::uint64_t ps_per_ns = 1000;
+// A run may not go further: half of what 64 bits of picoseconds hold, the rest is for what is under way.
+inline constexpr std::uint64_t clock_limit_ns = 8'640'000'000'000'000;  // 100 days
 constexpr std::uint64_t to_ps(std::uint64_t ns) { return ns * ps_per_ns; }
 constexpr std::uint64_t to_ns(std::uint64_t ps) { return (ps + ps_per_ns - 1) / ps_per_ns; }
 

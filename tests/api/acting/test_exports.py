@@ -123,13 +123,37 @@ def test_a_profile_of_tuned_holds_drive_processors_and_files(tmp_path: Path) -> 
     assert read["disk"]["elevator"] == "none"
     assert read["disk"]["spindown"] == "12"  # steps of 5 s (hdparm(8), -S)
     rule = re.compile(read["disk"]["devices_udev_regex"], re.MULTILINE)
-    assert rule.search(f"A=1\nID_SERIAL_SHORT={SERIAL.replace(' ', '_')}\nB=2\n")
-    assert not rule.search(f"ID_SERIAL_SHORT={SERIAL.replace(' ', '_')}0\n")
+    for serial in (SERIAL, SERIAL.replace(" ", "_")):  # with and without string_escape=replace
+        assert rule.search(f"A=1\nID_SERIAL_SHORT={serial}\nB=2\n")
+        assert not rule.search(f"ID_SERIAL_SHORT={serial}0\n")
     assert read["cpu"]["governor"] == "powersave"
     assert int(read["sysfs"]["priority"]) > 0
     files = [name for name in read["sysfs"] if name.startswith("/")]
     assert [name for name in files if "cpuidle" in name]
     assert "power_state = 2" in comments(text)
+
+
+@pytest.mark.parametrize(
+    "serial", ["S5GX  1", "A #1", "q'x;[y]", "x%y", "${x}", "a\\b", "S1|S2", "*"]
+)
+def test_a_profile_of_tuned_finds_a_drive_of_any_serial_number(tmp_path: Path, serial: str) -> None:
+    found = material(tmp_path, {"scheduler": "mq-deadline"}, {})
+    proposal = replace(found.proposal, drive=host(tmp_path, serial=f" {serial}  "))
+    # as TuneD reads it (tuned.profiles.loader)
+    read = configparser.ConfigParser(
+        delimiters=("=",), inline_comment_prefixes=("#",), strict=False, interpolation=None
+    )
+    read.read_string(export(ExportFormat.TUNED, replace(found, proposal=proposal)))
+    rule = re.compile(read["disk"]["devices_udev_regex"], re.MULTILINE)
+    known = re.sub(r"[^\w#+.:=@/$%?, -]", "_", serial)  # udev_replace_chars of systemd
+    assert rule.search(f"A=1\nID_SERIAL_SHORT={known}\nB=1\n")
+    assert not rule.search(f"A=1\nID_SERIAL_SHORT={known}1\nB=1\n")
+
+
+def test_a_controller_is_set_up_once_it_takes_commands(tmp_path: Path) -> None:
+    text = export(ExportFormat.UDEV, material(tmp_path, None, None, POWER_STATE))
+    [rule] = [line for line in values(text) if 'SUBSYSTEM=="nvme"' in line]
+    assert rule.startswith('ACTION=="add|change", ')
 
 
 def test_tuned_sets_the_depth_of_the_queue_after_the_scheduler(tmp_path: Path) -> None:

@@ -130,3 +130,14 @@ def test_a_damaged_row_is_named_by_file_and_line(iojoule: Iojoule, tmp_path: Pat
     assert done.code == 3
     assert "bad.csv" in done.err
     assert "2" in done.err
+
+
+def test_each_volume_has_a_file_of_its_own(iojoule: Iojoule, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    names = ("/a/b", "/a_b", "a_b")
+    lines = [f"{1000 * at} {name} read 0 4096" for at, name in enumerate(names * 2)]
+    log.write_text("\n".join(["fio version 3 iolog", *lines]) + "\n")
+    done = iojoule("workload", "from", "trace", log, "--each", "--out", tmp_path / "each")
+    assert done.code == 0, done.err
+    written = [tomllib.loads(file.read_text())["name"] for file in (tmp_path / "each").iterdir()]
+    assert sorted(written) == sorted(f"fio-iolog-{name}" for name in names)

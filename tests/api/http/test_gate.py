@@ -279,6 +279,30 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     assert sent[0]["status"] == 408
 
 
+def test_a_body_that_trickles_does_not_keep_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "PIECE_SECONDS", 0.1)
+    sent: list[Message] = []
+    pieces = iter(range(1000))
+
+    async def trickles() -> Message:
+        next(pieces)
+        await anyio.sleep(0.02)
+        return {"type": "http.request", "body": b" ", "more_body": True}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        scope = {
+            "type": "http", "method": "POST", "path": "/predict", "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        }  # fmt: skip
+        await create_app()(scope, trickles, send)
+
+    anyio.run(ask)
+    assert sent[0]["status"] == 408
+
+
 @pytest.mark.parametrize(
     ("headers", "passes"),
     [

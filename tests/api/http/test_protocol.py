@@ -4,7 +4,7 @@ import json
 import re
 import socket
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 import httpx
@@ -232,3 +232,27 @@ def test_a_large_answer_comes_whole_to_who_reads_slowly(
             pieces.append(piece)
             time.sleep(0.002)
     assert b"".join(pieces) == whole
+
+
+def test_connections_without_a_request_give_way_to_new_ones(
+    service: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "connections_max", lambda: 6)
+    address = ("127.0.0.1", service.base_url.port or 0)
+    head = POST + b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    with ExitStack() as stack:
+
+        def opened(*pieces: bytes) -> socket.socket:
+            connection = stack.enter_context(closing(socket.create_connection(address, timeout=20)))
+            for piece in pieces:
+                connection.sendall(piece)
+            return connection
+
+        at_work = opened(head, b"[")
+        while not held(service, "compute"):
+            pass
+        idle = [opened() for _ in range(4)] + [opened(b"GET / HT") for _ in range(8)]
+        assert service.get("/healthz").is_success
+        assert [until_closed(each) for each in idle[:6]] == [b""] * 6
+        at_work.sendall(b"]")
+        assert at_work.recv(65536).startswith(b"HTTP/1.1 422")

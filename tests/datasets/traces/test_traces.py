@@ -19,6 +19,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.traces import read as reading
 from iojoule.datasets.traces.formats import FORMATS, fitting, format_of
 from iojoule.datasets.traces.read import Selection, TraceReader, ranges_of
+from iojoule.datasets.traces.volumes import survey
 from tests.datasets.traces.written import (
     QUOTED,
     Quoted,
@@ -422,3 +423,73 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     # 4.5 million more rows would be 180 MiB
     assert peaks[1] < peaks[0] + 20
     assert peaks[1] < 250
+
+
+def shared(tmp_path: Path) -> Path:
+    """A request a second of volume 0 for 1000 s; of volume 1 ten within 1 ms after 300 s."""
+    rows = [(1_000_000 * i, 0, 8192 * i) for i in range(1000)]
+    rows += [(300_000_000 + 100 * i, 1, 4096 * i) for i in range(10)]
+    path = tmp_path / "trace"
+    path.write_text(
+        "".join(f"{v},W,{at},4096,{1577808000000000 + us}\n" for us, v, at in sorted(rows))
+    )
+    return path
+
+
+def test_what_volumes_move_adds_up_to_what_all_of_them_move(tmp_path: Path) -> None:
+    path = shared(tmp_path)
+    seen = survey(reader_of(path, "alibaba"))
+    windows = [seen.window(seen.volumes[name]) for name in "01"]
+    alone = survey(reader_of(path, "alibaba", Selection(volumes=("1",))))
+    pooled = survey(reader_of(path, "alibaba"), merge=True)
+    window = pooled.window(pooled.volumes["merged"])
+    assert window.seconds == pytest.approx(999 * 1010 / 1009)
+    assert window.bytes == sum(each.bytes for each in windows)
+    assert {each.seconds for each in windows} == {window.seconds}
+    assert alone.window(alone.volumes["1"]) == windows[1]
+
+
+def test_a_volume_is_idle_before_its_first_request_and_behind_its_last(tmp_path: Path) -> None:
+    seen = survey(reader_of(shared(tmp_path), "alibaba", Selection(seconds=700.0)))
+    steady, burst = (seen.window(seen.volumes[name]) for name in "01")
+    assert steady.seconds == burst.seconds == 700.0
+    assert burst.gaps is not None
+    assert (burst.gaps.count, burst.gaps.total) == (1, pytest.approx(700 - 9e-4))
+    # a request each second is a gap of a second behind each, also behind the last
+    assert steady.gaps is not None
+    assert (steady.gaps.count, steady.gaps.total) == (700, pytest.approx(700))
+    later = survey(reader_of(shared(tmp_path), "alibaba", Selection(start_seconds=100.0)))
+    began = [seen.began_unix_seconds, later.began_unix_seconds]
+    assert began == [1577808000.0, 1577808100.0]
+
+
+def test_requests_of_one_time_tell_no_demand(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("0,R,4096,4096,1577808000000000\n" * 3)
+    seen = survey(reader_of(path, "alibaba"))
+    assert seen.window(seen.volumes["0"]).seconds is None
+    assert any("one time" in note for note in seen.summary("0").notes)
+
+
+def test_a_zst_file_cut_within_a_frame_is_refused_wherever_that_is(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    text, path = alibaba(3000), tmp_path / "trace.zst"
+    streamed = zstandard.ZstdCompressor().compressobj()
+    sizeless = streamed.compress(text) + streamed.flush()
+    frames = b"".join(zstandard.compress(text[i : i + 20_000]) for i in (0, 20_000))
+    for packed in (sizeless, frames):
+        for cut in (5, len(packed) // 2 + 7, len(packed) - 1):
+            path.write_bytes(packed[:cut])
+            with pytest.raises(InputError, match="damaged or cut off"):
+                read(reader_of(path, "alibaba"))
+    path.write_bytes(sizeless)
+    assert len(read(reader_of(path, "alibaba")).arrival_ns) == 3000
+
+
+def test_the_last_step_of_a_coarse_clock_counts(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("".join(f"{1538323199 + i // 200},{i},16,0,7\n" for i in range(2000)))
+    seen = survey(reader_of(path, "tencent"))
+    window = seen.window(seen.volumes["7"])
+    assert window.seconds == pytest.approx(10.0)
+    assert window.bytes / 10.0 == 200 * 8192

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.drive.block_device import BlockDevice, Link
+from tests.measure.sata import sata
 
 
 def device(sysfs: Path, name: str) -> BlockDevice:
@@ -93,3 +94,11 @@ def test_what_is_no_nvme_drive_has_no_controller(tmp_path: Path) -> None:
     there = device(tmp_path, "loop0")
     assert (there.carrier, there.controller_node()) == ("loop0", None)
     assert (there.link(), there.numa_node()) == (Link(None, None), None)
+
+
+def test_a_sata_drive_is_known_by_its_serial_number(tmp_path: Path) -> None:
+    drive = sata(tmp_path, Path("/dev/sda"))
+    assert drive.serial == "/dev/sda"
+    page = b"\0\x80\0\x08  WD-123"
+    (drive.device.folder / "device" / "vpd_pg80").write_bytes(page)
+    assert drive.serial == "WD-123"

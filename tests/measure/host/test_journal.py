@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import StandbyTimer, SysfsValue
+from iojoule.measure.host.changes import NvmeFeature, StandbyTimer, SysfsValue
 from iojoule.measure.host.journal import HostState, process_start, restore_abandoned
 from tests.measure.sata import fake_hdparm
 from tests.stand_ins import SYSTEM, look_in
@@ -327,3 +327,102 @@ def test_what_is_released_stays_as_it_is(knob: Path, journals: Path) -> None:
         state.release()
     assert knob.read_text() == "64"
     assert list(journals.iterdir()) == []
+
+
+def of_drive(folder: Path, serial: str) -> Path:
+    """The depth of a queue in a tree of sysfs, of a drive with this serial number."""
+    drive = folder / "class" / "block" / "nvme0n1"
+    for file, text in (("device/serial", f"{serial}  "), ("queue/nr_requests", "256")):
+        (drive / file).parent.mkdir(parents=True, exist_ok=True)
+        (drive / file).write_text(f"{text}\n")
+    return drive / "queue" / "nr_requests"
+
+
+def test_a_value_is_put_back_only_on_the_drive_it_was_taken_from(
+    tmp_path: Path, journals: Path
+) -> None:
+    depth = of_drive(tmp_path, "S1")
+    killed(depth, journals)
+    of_drive(tmp_path, "S2").write_text("64\n")
+    (said,) = restore_abandoned(journals)
+    assert said == (
+        "drive: not restored, drive S2 has taken the place of S1: echo 256 > " + str(depth)
+    )
+    assert depth.read_text() == "64\n"
+    assert list(journals.iterdir()) == []
+    killed(of_drive(tmp_path, "S1"), journals)
+    (said,) = restore_abandoned(journals)
+    assert "restored after a crash" in said
+    assert depth.read_text() == "256"
+
+
+def test_a_drive_exchanged_meanwhile_is_left_as_it_is(tmp_path: Path, journals: Path) -> None:
+    depth, said = of_drive(tmp_path, "S1"), []
+    state = HostState("drive", journals, said.append)
+    state.set(SysfsValue(str(depth)), "64")
+    of_drive(tmp_path, "S2").write_text("64\n")
+    assert state.restore() == 0
+    assert "S2 has taken the place of S1" in said[0]
+    assert depth.read_text() == "64\n"
+
+
+def test_a_controller_is_asked_for_its_serial_number(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "programs" / "nvme"
+    program.parent.mkdir()
+    program.write_text(
+        "#!/bin/sh\n"
+        f"cd {tmp_path}\n"
+        'case "$1" in\n'
+        "id-ctrl) cat identity ;;\n"
+        "get-feature) echo get-feature:0x6, Current value:$(cat cache) ;;\n"
+        "set-feature) for each; do\n"
+        "  case $each in --value=*) echo ${each#*=} >cache ;; esac\n"
+        "done ;;\n"
+        "esac\n"
+    )
+    program.chmod(0o755)
+    look_in(monkeypatch, program.parent, *SYSTEM)
+
+    def plug(serial: str, cache: str) -> None:
+        identity = bytearray(4096)
+        identity[4:24] = serial.encode().ljust(20)
+        (tmp_path / "identity").write_bytes(identity)
+        (tmp_path / "cache").write_text(cache)
+
+    plug("S1", "0x1")
+    node = tmp_path / "nvme0"
+    node.touch()
+    state = HostState("drive", journals)
+    cache = NvmeFeature(str(node), 1, 6)
+    state.set(cache, "0")
+    plug("S2", "0x0")
+    assert state.restore() == 0
+    assert cache.get() == "0"
+    plug("S1", "0x1")
+    state.set(cache, "0")
+    assert state.restore() == 1
+    assert cache.get() == "1"
+
+
+def test_the_energy_preference_that_a_governor_takes_away_is_put_back(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    governor = tmp_path / "cpu0" / "cpufreq" / "scaling_governor"
+    preference = governor.with_name("energy_performance_preference")
+    governor.parent.mkdir(parents=True)
+    governor.write_text("powersave\n")
+    preference.write_text("balance_power\n")
+    write = Path.write_text
+
+    def as_amd_pstate(path: Path, text: str) -> int:
+        if path == governor and text == "performance":
+            write(preference, "performance\n")
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", as_amd_pstate)
+    with HostState("drive", journals) as state:
+        state.set(SysfsValue(str(governor)), "performance")
+        assert preference.read_text() == "performance\n"
+    assert (governor.read_text(), preference.read_text()) == ("powersave", "balance_power")

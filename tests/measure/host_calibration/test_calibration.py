@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +15,17 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import read_host_profile, write_host_profile
 from iojoule.measure.errors import HostStateError, SensorError
+from iojoule.measure.host.changes import SysfsValue
 from iojoule.measure.host.facts import HostControls
+from iojoule.measure.host.guard import Interrupted
+from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, SLEEP_DISABLE
 from iojoule.measure.host_calibration import load_program
-from iojoule.measure.host_calibration.loads import plan_loads
+from iojoule.measure.host_calibration.loads import Load, LoadPlan, plan_loads
 from iojoule.measure.host_calibration.session import CalibrationRequest, calibrate, prepare
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
 from tests.errors import having
-from tests.measure.host_calibration.known_host import REFERENCE_HERTZ, KnownHost
+from tests.measure.host_calibration.known_host import MINIMUM_HERTZ, REFERENCE_HERTZ, KnownHost
 
 
 def controls_of(host: KnownHost) -> HostControls:
@@ -67,6 +72,19 @@ def test_a_plan_is_bracketed_by_idle_and_mixes_the_rest(tmp_path: Path) -> None:
     assert all(each.hertz is None and each.sleep_limit is None for each in bare.loads)
 
 
+def test_sleep_states_that_the_host_has_switched_off_are_told(tmp_path: Path) -> None:
+    host = KnownHost(tmp_path)
+    request = CalibrationRequest(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
+    assert not [gap for gap in prepare(request).gaps if "C6" in gap]
+    for file in SLEEP_DISABLE.find(host.sysfs):
+        if file.parent.name == "state2":
+            file.write_text("1\n")
+    prepared = prepare(request)
+    [told] = [gap for gap in prepared.gaps if "keeps its CPUs from C6" in gap]
+    assert "that of C1" in told
+    assert {load.sleep_limit for load in prepared.plan.loads} == {None, 0}
+
+
 def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
     with KnownHost(tmp_path) as host:
         arguments = [sys.executable, "-I", "-S", load_program.__file__, "burn", "0", "1"]
@@ -88,6 +106,49 @@ def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
             busy.communicate()
         governor = host.sysfs / "devices/system/cpu/cpu0/cpufreq/scaling_governor"
         assert governor.read_text().strip() == "schedutil"
+
+
+def test_a_signal_while_a_load_is_taken_back_leaves_nothing_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "journals"))
+    write = Path.write_text
+    with KnownHost(tmp_path / "host") as host:
+        files = FREQUENCY_MAX.find(host.sysfs)
+        request = CalibrationRequest(
+            rapl_root=host.rapl, others_cores=99, proc=host.proc, controls=controls_of(host)
+        )
+        plan = LoadPlan((Load("idle"), Load("idle", hertz=MINIMUM_HERTZ)), 0.1)
+        prepared = replace(prepare(request), plan=plan)
+
+        def interrupted(path: Path, text: str, *rest: str) -> int:
+            # what is put back last, so that the others' turn has not come
+            if path in files and text == f"{REFERENCE_HERTZ / 1e3:.0f}":
+                monkeypatch.setattr(Path, "write_text", write)
+                signal.raise_signal(signal.SIGTERM)
+            return write(path, text, *rest)
+
+        monkeypatch.setattr(Path, "write_text", interrupted)
+        with pytest.raises(Interrupted):
+            calibrate(prepared)
+        assert {float(file.read_text()) * 1e3 for file in files} == {REFERENCE_HERTZ}
+        assert {file.read_text().strip() for file in GOVERNOR.find(host.sysfs)} == {"schedutil"}
+    assert list((tmp_path / "journals").iterdir()) == []
+
+
+def test_a_frequency_is_one_that_the_driver_offers(tmp_path: Path) -> None:
+    host = KnownHost(tmp_path)
+    (file,) = (host.sysfs / "devices/system/cpu/cpu0/cpufreq").glob("scaling_max_freq")
+
+    def limit(hertz: float) -> str:
+        return next(v for c, v in controls_of(host).frequency(hertz) if c == SysfsValue(str(file)))
+
+    assert limit(2.1e9) == "2100000"
+    assert [limit(9e9), limit(1e6)] == ["3000000", "1000000"]  # of a slower kind of core
+    file.with_name("scaling_available_frequencies").write_text("2600000 1800000 1200000 \n")
+    assert [limit(hertz) for hertz in (2.1e9, 2.6e9, 1e9)] == ["1800000", "2600000", "1200000"]
+    file.with_name("scaling_boost_frequencies").write_text("3000000\n")
+    assert limit(3e9) == "3000000"
 
 
 @pytest.mark.parametrize(("kind", "amount"), [("burn", "0.3"), ("wake", "200"), ("copy", "1")])

@@ -14,9 +14,10 @@ from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.recording.statistics import IdlePower
+from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
-from iojoule.measure.sensors.protocol import POWER_FIELDS, Flag, Kind, Rail, Scope
-from tests.measure.fakes import FakeSensor, constant
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Flag, Kind, Probe, Rail, Scope
+from tests.measure.fakes import POWER, FakeSensor, constant
 
 PATIENCE_SECONDS = 20.0
 FRAME_NS = 50_000
@@ -219,6 +220,27 @@ def test_recent_power_waits_for_enough_and_follows(tmp_path: Path) -> None:
         assert recorder.recent_power(Scope.CPU, 0.1) is None
         wait_for(lambda: recorder.recent_power(Scope.DEVICE, 0.1))
         wait_for(lambda: getattr(recorder.recent_power(Scope.DEVICE, 0.2), "mean_watts", 9) < 2.01)
+
+
+class Hangs(PolledSensor):
+    """Says the same from some reading on."""
+
+    def __init__(self) -> None:
+        super().__init__("hangs", 0.01, repeats_are_stale=True)
+        self.readings = 0
+
+    def probe(self) -> Probe:
+        return Probe(POWER, 100.0)
+
+    def poll(self) -> list[float]:
+        self.readings += 1
+        return [float(min(self.readings, 100))]
+
+
+def test_what_a_meter_that_hangs_said_before_is_not_recent(tmp_path: Path) -> None:
+    with Recorder([Hangs()], tmp_path) as recorder:
+        wait_for(lambda: recorder.recent_power(Scope.DEVICE, 0.2))
+        wait_for(lambda: recorder.recent_power(Scope.DEVICE, 0.2) is None)
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:

@@ -156,6 +156,55 @@ def test_too_few_fresh_readings_have_no_mean_but_a_reason() -> None:
     assert "30" in (found.reason or "")
 
 
+def test_an_instrument_that_hangs_is_not_believed_from_then_on() -> None:
+    """An application draws 5 W and then 9 W; the meter stays at its last reading of the 5 W."""
+    times, random = every(500_000_000, 200), np.random.default_rng(4)
+    watts = np.where(times < 120 * SECOND, 5.0 + random.normal(0, 0.2, len(times)), 5.0)
+    flags = np.where(times < 120 * SECOND, 0, Flag.STALE).astype(np.uint8)
+    found = power_statistics(
+        window(times, watts, flags=flags), (rail(),), 0, 200 * SECOND, "shelly:plug"
+    )
+    assert found.coverage == pytest.approx(0.6, abs=0.01)
+    assert found.mean_watts == pytest.approx(5.0, abs=0.1)
+
+
+@pytest.mark.parametrize("every_nth", [1, 3, 20])
+def test_a_slow_or_coarse_meter_does_not_hang(every_nth: int) -> None:
+    times = every(100_000_000, 200)
+    regular = np.where(np.arange(len(times)) % every_nth, Flag.STALE, 0).astype(np.uint8)
+    by_chance = np.where(
+        np.random.default_rng(5).random(len(times)) < 1 / every_nth, 0, Flag.STALE
+    ).astype(np.uint8)
+    for flags in (regular, by_chance):
+        found = power_statistics(
+            window(times, np.full(len(times), 45.0), flags=flags), (rail(),), 0, 200 * SECOND, "n"
+        )
+        assert found.coverage == pytest.approx(1.0)
+        assert found.mean_watts == pytest.approx(45.0)
+
+
+def test_a_counter_that_stands_still_tells_nothing_from_then_on() -> None:
+    times = every(100_000_000, 10)
+    joules = 3.0 * np.minimum(times, 6 * SECOND) * 1e-9
+    flags = np.where(times <= 6 * SECOND, 0, Flag.STALE).astype(np.uint8)
+    rails = (rail(kind=Kind.ENERGY),)
+    found = energy_statistics(window(times, joules, flags=flags), rails, 0, 10 * SECOND, "rapl")
+    assert found.mean_watts == pytest.approx(3.0)
+    assert found.coverage == pytest.approx(0.6)
+    slow = np.where(np.arange(len(times)) % 10, Flag.STALE, 0).astype(np.uint8)
+    stepped = 3.0 * (times // SECOND)
+    renewed = energy_statistics(
+        window(times, stepped, flags=slow), rails, SECOND + 1, 9 * SECOND - 1, "hwmon:a"
+    )
+    assert renewed.coverage == 1.0
+    still = np.append(0, np.full(len(times) - 1, Flag.STALE)).astype(np.uint8)
+    none = energy_statistics(
+        window(times, np.full(len(times), 7.0), flags=still), rails, SECOND, 9 * SECOND, "rapl"
+    )
+    assert none.mean_watts is None
+    assert "stands still" in (none.reason or "")
+
+
 def test_no_samples_at_all() -> None:
     nothing = np.empty(0, np.int64)
     found = power_statistics(window(nothing, np.empty(0)), (rail(),), 0, SECOND, "s")

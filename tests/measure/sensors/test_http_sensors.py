@@ -3,14 +3,16 @@
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors import open_sensor
+from iojoule.measure.sensors import http_json, open_sensor
 from iojoule.measure.sensors.protocol import Flag, Kind, Scope
 
 
@@ -21,6 +23,7 @@ class Web:
         self.documents: dict[str, Any] = {}
         self.asked: list[tuple[str, str, str | None]] = []
         self.user: str | None = None
+        self.seconds_between_bytes = 0.0
         web = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -36,7 +39,13 @@ class Web:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
-                self.wfile.write(raw)
+                if not web.seconds_between_bytes:
+                    self.wfile.write(raw)
+                    return
+                with suppress(OSError):
+                    for byte in raw:
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(web.seconds_between_bytes)
 
             do_GET = do_POST = do_PUT = answer  # noqa: N815 - the names that the library calls
 
@@ -180,3 +189,13 @@ def test_redfish_without_power_is_named(web: Web, document: Any) -> None:
     web.documents = {"/redfish/v1/Chassis": CHASSIS, "/redfish/v1/Chassis/Self/Power": document}
     with pytest.raises(SensorError, match="reports no system power"):
         open_sensor(f"redfish:http://{web.address}").probe()
+
+
+def test_an_answer_that_comes_byte_by_byte_is_none(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_json, "TIMEOUT_SECONDS", 0.3)
+    web.documents["/netio.json"] = netio(40)
+    web.seconds_between_bytes = 0.01
+    with pytest.raises(SensorError, match="its answer takes longer"):
+        open_sensor(f"netio:{web.address}").probe()

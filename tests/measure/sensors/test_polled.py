@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,21 @@ def test_the_time_is_that_of_the_question() -> None:
     assert times[1] > times[0]
     delivery = sensor.stop()
     assert (delivery.first_ns, delivery.last_ns) == (times[0], times[1])
+
+
+@pytest.mark.parametrize("wrong", [-3.0, math.inf])
+def test_power_that_cannot_be_is_no_reading(wrong: float) -> None:
+    sensor = Answers(5, wrong, 6, patience=1)
+    sensor.start()
+    assert readings(sensor, 3) == [(5, 0), (6, Flag.GAP)]
+    sensor = Answers(wrong)
+    sensor.start()
+    with pytest.raises(SensorError, match=r"answers: states .* watts for wall; .* wrong way round"):
+        sensor.read(1.0)
+
+
+def test_a_rail_without_a_value_is_none() -> None:
+    sensor = Answers(5, math.nan, 6)
+    sensor.start()
+    seen = readings(sensor, 3)
+    assert [value for value, _ in seen if not math.isnan(value)] == [5, 6]

@@ -106,3 +106,20 @@ def test_a_damaged_tree_is_named(tree: Path) -> None:
     (tree / "intel-rapl:0" / "energy_uj").write_text("many", encoding="ascii")
     with pytest.raises(SensorError, match="holds 'many'"):
         Rapl(tree).probe()
+
+
+@pytest.mark.parametrize("energy_uj", [1_000_000, 200_000_000_000])
+def test_a_counter_that_was_reset_is_no_wrap(tmp_path: Path, energy_uj: int) -> None:
+    package = zone(tmp_path, "intel-rapl:0", "package-0", 100_000_000_000)
+    sensor = Rapl(tmp_path, interval_seconds=0.001)
+    sensor.start()
+    sensor.read(1.0)
+    (package / "energy_uj").write_text(str(energy_uj), encoding="ascii")
+    with pytest.raises(SensorError, match=r"intel-rapl:0.*the counter was reset"):
+        sensor.read(1.0)
+
+
+def test_a_range_of_nothing_is_refused(tmp_path: Path) -> None:
+    zone(tmp_path, "intel-rapl:0", "package-0", 100, range_uj=0)
+    with pytest.raises(SensorError, match="max_energy_range_uj holds 0"):
+        Rapl(tmp_path).probe()

@@ -21,7 +21,7 @@ from hypothesis.strategies import (
 )
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.workloads.sources import SourceKind, kind_of, open_source
+from iojoule.recommender.workloads.sources import SourceKind, kind_of, open_source, summary_of
 from iojoule.recommender.workloads.trace import (
     Kind,
     Trace,
@@ -265,3 +265,10 @@ def test_a_flush_is_no_data() -> None:
         np.array([Kind.FLUSH, Kind.WRITE]), np.zeros(2, int), np.array([0, 512]), np.array([0, 1.0])
     )
     assert window_of(trace).requests == 1
+
+
+def test_a_trace_of_one_time_says_that_it_tells_no_demand() -> None:
+    text = "fio version 3 iolog\n5 f read 0 4096\n5 f read 8192 4096\n"
+    seen = summary_of(Path("t"), text, SourceKind.FIO_IOLOG)
+    assert seen.windows[0].seconds is None
+    assert any("one time" in note for note in seen.notes)

@@ -236,3 +236,12 @@ def test_requests_that_cannot_be_are_refused(
 def test_compat_mode_is_refused() -> None:
     with pytest.raises(ConfigError):
         FastSimulation(DeviceConfig())
+
+
+def test_a_trace_longer_than_the_clock_reaches_is_refused() -> None:
+    days = 86_400 * SECOND
+    result = feed(metered(), [0, 99 * days], [0, 1], interval_seconds=86_400)
+    assert result.simulated_seconds == pytest.approx(99 * 86_400)
+    assert [each.reads for each in result.intervals] == [1, *[0] * 98, 1]
+    with pytest.raises(ConfigError, match="100 days"):
+        feed(metered(), [0, 365 * days], [0, 1])

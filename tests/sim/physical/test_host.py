@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from iojoule.sim.errors import LimitError
 from iojoule.sim.physical_options import HOST_COSTS, Completion, HostEngine, HostOptions
 from iojoule.sim.result import FlowResult
 from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, merged, run
@@ -177,3 +178,12 @@ def test_a_trace_comes_when_it_says_and_as_often_as_asked(tmp_path: Path) -> Non
     assert result.generated_write == 2
     assert result.first_arrival_ns == 1000
     assert result.flow_last_completion_ns == pytest.approx(10 * MS, rel=0.02)
+
+
+def test_a_run_ends_before_its_clock_begins_anew() -> None:
+    """After 213 days, as resources keep picoseconds in 64 bits."""
+    host = {"burst_requests": 1, "burst_gap_ns": 40 * 86_400 * SECOND}
+    few = {**READS, "stop_ns": 0, "total_requests": 2, "queue_depth": 1, "host": host}
+    assert run(drive(), few).flows[0].serviced == 2
+    with pytest.raises(LimitError, match="simulated time"):
+        run(drive(), {**few, "total_requests": 9})
