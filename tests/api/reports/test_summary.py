@@ -153,3 +153,13 @@ def test_the_typed_command_replaces_the_general_one(ask) -> None:
 )
 def test_a_bound_is_rounded_to_the_side_on_which_it_holds(value, up, text) -> None:
     assert rounded(value, up=up) == text
+
+
+@pytest.mark.parametrize("today", [{}, {"queue_depth": 4, "jobs": 4}], ids=["ranking", "stays"])
+def test_where_a_part_of_the_power_is_unknown_the_other_is_offered(root, today) -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb").model_copy(update={"host_power": None})
+    asked = workload_with(root / "examples" / "kv-reads.toml", {})
+    asked = asked.model_copy(update={"current": type(asked.current)(**today)})
+    found = answer(Recommender.under(profile), asked)
+    assert "no CPU power" in found.summary.would_change
+    assert found.summary.next.command.endswith("--scope device")
