@@ -76,6 +76,19 @@ def test_doubtful_and_failed_rows_alter_no_profile_unless_doubtful_ones_are_aske
     assert asked != truth
     assert "1 failed measurements are left out" in said
     assert "doubtful" not in said.replace(str(tmp_path), "")
+    (source,) = read_profile(tmp_path / "p.json").sources
+    assert (source.rows_used, source.rows_excluded) == (25, 1)
+
+
+@pytest.mark.parametrize("engine", ["libaio", "io_uring", "spdk"])
+def test_what_leaves_the_engine_out_is_answered_by_the_measured_one(
+    iojoule, tmp_path: Path, engine: str
+) -> None:
+    write_dataset(measured("micron-7450", engine=engine), tmp_path / "runs")
+    assert iojoule("fit", tmp_path / "runs", "-o", tmp_path / "p.json").code == 0
+    defaults = read_profile(tmp_path / "p.json").defaults
+    # one that takes the drive from its file systems is no default
+    assert defaults["engine"] == ("libaio" if engine == "libaio" else "io_uring")
 
 
 def test_nothing_but_doubtful_rows_is_no_profile(iojoule, tmp_path: Path) -> None:
