@@ -41,7 +41,10 @@ def fit(
         typer.Option(metavar="NAME|FILE.toml", help="Fit what a recipe says, from --data."),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Say how far predictions err on public measurements left out of fits.")
+        bool,
+        typer.Option(
+            "--report", help="Say how far predictions err on public measurements left out of fits."
+        ),
     ] = False,
     in_part: Annotated[
         bool,
