@@ -437,9 +437,16 @@ class DriveModel:
         every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
         margin = self._margin(every["device"])
         cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
-        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
-        at = draw.at * margin + draw.cpu_at * cpu_margin
         gap_expected = draw.gap + draw.cpu_gap
+        at_expected = draw.at + draw.cpu_at
+        # idle power is often known less well than that under load; bounds that fell with the load
+        # would have drives serve next to nothing instead of rest
+        ready = self.rest()
+        unsure = ready.watts - ready.watts_expected
+        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
+        gap = np.maximum(gap, gap_expected + unsure)
+        at = draw.at * margin + draw.cpu_at * cpu_margin
+        at = np.maximum(at, gap + at_expected - gap_expected)
         capacity = work.capacity_bytes * np.exp(
             -self.scale * work.log_capacity_half * work.capacity_elasticity
         )
@@ -447,7 +454,7 @@ class DriveModel:
             gap,
             gap_expected,
             (at - gap) / work.served_bytes,
-            (draw.at + draw.cpu_at - gap_expected) / work.served_bytes,
+            (at_expected - gap_expected) / work.served_bytes,
             capacity,
             margin,
             cpu_margin,

@@ -288,6 +288,32 @@ def test_a_tighter_sla_costs_no_less(
     assert loose <= 1.01 * min(tight)
 
 
+def test_drives_whose_idle_power_is_hardly_known_rest_rather_than_serve_nothing() -> None:
+    profiles = {name: load_shipped_profile(name) for name in ("wd-zn540", DEVICE)}
+    work = {
+        "operation": "mixed", "read_fraction": 0.21, "pattern": "random",
+        "useful_request_bytes": 131072,
+    }  # fmt: skip
+    groups = [
+        {"name": name, "device": name, "count": 50, "domain": "rack", "classes": ["kv"]}
+        for name in profiles
+    ]
+    before = 0.0
+    for demand in (6e6, 60e6, 300e6, 600e6):
+        asked = {
+            "name": "kv", "workload": {"workload": work}, "redirectable": True,
+            "demand_bytes_per_second": demand,
+        }  # fmt: skip
+        data = stated(drives=groups, classes=[asked], scope="device")
+        (found,) = Planner(Fleet.model_validate(data), profiles).plans()
+        serving = [
+            one for group in found.groups for one in group.assignments if one.doing == "serving"
+        ]
+        assert sum(one.drives for one in serving) <= 2
+        assert found.expected_watts >= before
+        before = found.expected_watts
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(20, 200))
 def test_few_modes_are_as_cheap_as_all_at_any_load(seed: int, count: int) -> None:
