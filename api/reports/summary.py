@@ -294,7 +294,7 @@ def _no_change(found: Recommendation, best: Row) -> Summary:
             f" The best candidate changes {what}: {_amount(saving, found)} less, with a "
             f"probability of {_probability(saving)}."
         )
-        would, step = _proof(found, saving)
+        would, step = _proof(found, best, saving)
     return Summary(
         verdict="no_change",
         sentence=sentence,
@@ -350,17 +350,22 @@ def _unknown_power(found: Recommendation, best: Row) -> str:
     return f"The saving is unknown: the profile has no {missing} power."
 
 
-def _proof(found: Recommendation, saving: Saving) -> tuple[str, NextStep]:
+def _proof(found: Recommendation, best: Row, saving: Saving) -> tuple[str, NextStep]:
     """What would change "no change" where a candidate is expected to cost less."""
     asking = command_for(found.device)
     share = found.not_taken.objective_saved_percent if found.not_taken else 0.0
-    if share < found.least_saving_percent or saving.probability >= REQUIRED:
+    if share < found.least_saving_percent and saving.probability < REQUIRED:
+        would = (
+            f"It is not worth a change: {quantity('percent', share)} is below the "
+            f"{found.least_saving_percent:g} % that one must save, and the probability below "
+            f"{REQUIRED:g}."
+        )
+        return would, _more_choice(found, best)[1]
+    if saving.probability >= REQUIRED:
         would = (
             f"A lower threshold would change it: {quantity('percent', share)} is below the "
             f"{found.least_saving_percent:g} % that a change must save."
         )
-        if saving.probability < REQUIRED:
-            would = would[:-1] + f", if a measurement also brings the probability to {REQUIRED:g}."
         return would, NextStep(
             sentence="accept a smaller saving",
             command=f"{asking} --least-saving {rounded(share, up=False)}%",
@@ -401,7 +406,8 @@ def _nothing(found: Recommendation) -> Summary:
         field = unknown.bound.removesuffix("_min").removesuffix("_max")
         would = (
             f"A measurement may change it: whether the bound on {plain_name(field)} holds depends "
-            "on the cost of a flush, which is not known for this drive."
+            "on the cost of a flush, which is not known for this drive; leave flushes "
+            "(flush_every_writes, force_unit_access) out to compare all else."
         )
         step = NextStep(
             sentence="choose a plan that measures with and without flushes, then fit",

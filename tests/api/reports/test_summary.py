@@ -70,6 +70,13 @@ def test_a_saving_below_the_threshold_names_the_threshold_that_takes_it(ask) -> 
     assert again.action == "change"
 
 
+def test_a_saving_that_is_small_and_unproven_is_not_offered_for_a_lower_threshold(ask) -> None:
+    found = ask("page-reads.toml", least_saving_percent=60)
+    assert found.not_taken.saving.probability < 0.9
+    assert found.summary.verdict == "no_change"
+    assert "--least-saving" not in found.summary.next.command
+
+
 def test_the_bound_that_is_proposed_makes_an_infeasible_request_feasible(ask) -> None:
     found = ask("page-reads.toml", sla__latency_p99_ns_max=20_000)
     assert found.summary.verdict == found.reason_code == "infeasible"
