@@ -281,6 +281,8 @@ def _size(situation: Situation, field: str, value: Any, profile_of: ProfileOf) -
     useful, today = whole(field, value), situation.workload.current.request_bytes
     before = situation.workload.workload.useful_request_bytes
     changed: dict[str, Any] = {"workload.useful_request_bytes": useful}
+    if situation.workload.workload.request_bytes_mix is not None:
+        changed["workload.request_bytes_mix"] = None  # it had the mean of before
     if today is not None and (today == before or today < useful):
         changed["current.request_bytes"] = useful
     return replace(situation, workload=with_fields(situation.workload, changed, field))

@@ -239,6 +239,39 @@ def test_a_mode_at_its_share_draws_what_the_recommender_says(
         assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
 
 
+def test_requests_of_several_sizes_are_planned_as_recommend_judges_them(
+    profile: DeviceProfile,
+) -> None:
+    share = 5e7
+    work = {
+        "operation": "read", "useful_request_bytes": 19456,
+        "request_bytes_mix": "4096/75:65536/25",
+    }  # fmt: skip
+    model = DriveModel(profile, 0.9, Scope.DEVICE)
+    (mode, *_) = model.modes(parse_workload({"workload": work}), Part.ALL, None, share)
+    asked = parse_workload(
+        {
+            "workload": work | {"demand_bytes_per_second": share},
+            "current": mode.configuration.model_dump(exclude_none=True),
+            "free": {}, "scope": "device",
+        }
+    )  # fmt: skip
+    row = Recommender(profile).recommend(asked).current
+    assert row.device_power_watts is not None
+    drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
+    assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
+
+
+def test_flushes_of_unknown_cost_are_planned_no_more_than_recommended(
+    profile: DeviceProfile,
+) -> None:
+    data = stated()
+    flushed = {"operation": "write", "flush_every_writes": 1}
+    data["classes"][0]["workload"] = {"workload": flushed}
+    with pytest.raises(InfeasibleError, match="what a flush costs is not known"):
+        plan(data, profile)
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     st.floats(-5.0, 0.5),
