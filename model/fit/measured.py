@@ -112,11 +112,11 @@ def _with_measured_engine(recipe: Recipe, rows: Sequence[Measurement]) -> Recipe
     runs = Counter(run.configuration.engine for run in rows)
     if runs[Engine.LIBAIO] <= runs[Engine.IO_URING]:
         return recipe
-    said = {"engine": "engine of most of the measurements"}
+    source = {"engine": "engine of most of the measurements"}
     return recipe.model_copy(
         update={
             "defaults": {**recipe.defaults, "engine": Engine.LIBAIO.value},
-            "default_sources": {**recipe.default_sources, **said},
+            "default_sources": {**recipe.default_sources, **source},
         }
     )
 
