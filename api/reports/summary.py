@@ -217,9 +217,14 @@ def _change(found: Recommendation, best: Row) -> str:
         return f"{what}. {_unknown_power(found, best)}"
     amount = _amount(found.saving, found)
     sure = f"with a probability of {_probability(found.saving)}"
-    why = "" if found.current.meets_sla else "today's breaks a bound, this keeps all; "
+    all_or_most = "all that must hold" if found.preferred_missed else "all"
+    breaks = f"today's breaks a bound, this keeps {all_or_most}"
+    why = "" if found.current.meets_sla else f"{breaks}; "
     if found.saving.verdict == "costs more":
-        return f"{what}: today's breaks a bound, this keeps all and costs {amount} more."
+        if found.current.meets_sla:
+            kept = "misses it by less" if found.preferred_missed else "keeps it"
+            breaks = f"today's misses a preferred bound, this {kept}"
+        return f"{what}: {breaks} and costs {amount} more."
     if found.saving.verdict == "measure first":
         return f"{what}: {why}it may save {amount}, {sure}; measure before acting on it."
     return f"{what}: {why}{found.saving.verdict} to save {amount}, {sure}."

@@ -50,6 +50,19 @@ def test_a_change_says_that_todays_breaks_a_bound(ask) -> None:
     assert "breaks a bound" in found.summary.sentence
 
 
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [(200_000, "misses a preferred bound, this keeps it"), (20_000, "this misses it by less")],
+)
+def test_a_change_for_a_preferred_bound_breaks_no_other(ask, limit: float, says: str) -> None:
+    sla = {"latency_p99_ns_max": limit, "soft": ["latency_p99_ns_max"]}
+    today = {"jobs": 4, "request_bytes": 8192, "queue_depth": 1, "engine": "io_uring"}
+    found = ask("page-reads.toml", sla=sla, current=today, concurrency_max=8)
+    assert found.saving.verdict == "costs more"
+    assert found.current.meets_sla
+    assert says in found.summary.sentence
+
+
 def test_no_change_names_the_best_candidate_and_what_decides(ask) -> None:
     found = ask("page-reads.toml")
     summary = found.summary
