@@ -44,7 +44,7 @@ from iojoule.recommender.evaluate import Judge, Judged, Question, predicted
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.mixed_sizes import predictor_for
-from iojoule.recommender.request import Scope, WorkloadProfile
+from iojoule.recommender.request import DEMAND_FIELDS, Scope, WorkloadProfile
 from iojoule.recommender.response import TIE
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
@@ -343,7 +343,15 @@ class DriveModel:
                 spin_ups_a_year,
             )
         asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
-        candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
+        try:
+            candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
+        except InputError as error:
+            if share_bytes_per_second is None or error.field != DEMAND_FIELDS[0]:
+                raise
+            raise InfeasibleError(
+                f"class {workload.name}: each of its drives serves the same share, and "
+                f"{error.message.partition(': ')[2]}"
+            ) from None
         judge = self._judge(asked, candidates.current.request_bytes)
         polling = candidates.current_frame().polls[0]
         kept: list[tuple[Frame, Floats]] = []
@@ -573,7 +581,7 @@ def _part_of(
 
 
 def _of(share: float | None) -> str:
-    return "" if share is None else f" with {share / 1e6:.4g} MB/s of one drive"
+    return "" if share is None else f" with {share / 1e6:,.4g} MB/s of one drive"
 
 
 def _restful(workload: WorkloadProfile) -> float:

@@ -81,8 +81,26 @@ def test_a_plan_keeps_its_own_promises(profile: DeviceProfile) -> None:
 def test_what_no_drive_serves_is_said_with_its_amount(profile: DeviceProfile) -> None:
     data = stated()
     data["classes"][0]["demand_bytes_per_second"] = 1e12
-    with pytest.raises(InfeasibleError, match=r"class kv: .* of 1e\+06 MB/s"):
+    with pytest.raises(InfeasibleError, match=r"class kv: .* of 1,000,000 MB/s"):
         plan(data, profile)
+
+
+def test_a_share_beyond_the_link_is_a_demand_that_the_fleet_cannot_serve(
+    profile: DeviceProfile,
+) -> None:
+    data = stated()
+    data["classes"][0] |= {"redirectable": False, "demand_bytes_per_second": 1e12}
+    with pytest.raises(InfeasibleError, match="class kv: each of its drives serves the same"):
+        plan(data, profile)
+
+
+def test_a_fleet_whose_drives_all_serve_alike_has_a_frontier(profile: DeviceProfile) -> None:
+    data = stated()
+    data["classes"][0] |= {"redirectable": False, "demand_bytes_per_second": 1e9}
+    planner = Planner(Fleet.model_validate(data), {DEVICE: profile})
+    assert planner.budgets_between(points=3)
+    with pytest.raises(InputError, match="swap the least and the most"):
+        planner.budgets_between(least=500.0, most=400.0)
 
 
 def test_a_budget_below_rest_says_what_rest_needs(profile: DeviceProfile) -> None:
