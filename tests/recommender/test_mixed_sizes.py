@@ -59,6 +59,9 @@ def test_what_if_all_requests_had_one_size(recommender: Recommender, ask: Ask) -
     alone = changed(mixed, {"size": 8192}, profile_of=lambda name: recommender.profile)
     assert alone.workload.workload.request_bytes_mix is None
     recommender.recommend(alone.workload)
+    both = {"size": 16384, "workload.request_bytes_mix": "4096/80:65536/20"}
+    other = changed(mixed, both, profile_of=lambda name: recommender.profile)
+    assert other.workload.workload.request_bytes_mix == "4096/80:65536/20"
 
 
 def test_the_text_is_read_as_it_is_written() -> None:
