@@ -407,7 +407,7 @@ NO_NUMBER = {
     "int_from_float": "must be a whole number",
     "float_parsing": "must be a number",
 }
-"""Complaints of pydantic about what somebody typed, in words of a field's kind."""
+"""Complaints of pydantic about text that is no number, in plain words."""
 
 
 def validation_error(

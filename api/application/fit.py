@@ -174,6 +174,12 @@ def _key(name: str) -> str:
     return drive.id if drive else name
 
 
+def _few(names: list[str]) -> str:
+    """Three of them, and how many more: a folder of results has a file for each run."""
+    more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+    return "; ".join(names[:3]) + more
+
+
 def _source(path: Path, dataset: Dataset, *, with_doubtful: bool) -> SourceRecord:
     files = dataset.provenance.sources
     judged = usable(dataset.measurements(), with_doubtful=with_doubtful)
@@ -184,7 +190,7 @@ def _source(path: Path, dataset: Dataset, *, with_doubtful: bool) -> SourceRecor
     }
     return SourceRecord(
         name=path.name.removesuffix(".parquet"),
-        citation="; ".join(said["citation"]) or "unknown",
+        citation=_few(said["citation"]) or "unknown",
         licence=", ".join(said["licence"]) or "unknown",
         rows_used=len(judged.measurements),
         rows_excluded=len(dataset.provenance.excluded) + len(dataset) - len(judged.measurements),

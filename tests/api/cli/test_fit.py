@@ -6,7 +6,7 @@ import pytest
 
 from iojoule.datasets.characteristics import FILE_NAME
 from iojoule.datasets.profile import load_shipped_profile, read_profile
-from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.provenance import Provenance, SourceFile
 from iojoule.datasets.schema import Judgement
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.datasets.vocabulary import Evidence, Verdict
@@ -209,3 +209,16 @@ def test_recipes_that_do_not_exist(iojoule, tmp_path: Path) -> None:
     assert done.code == 3
     assert "broken.toml" in done.err
     assert not out.exists()
+
+
+def test_a_folder_of_many_files_is_cited_in_short(iojoule, tmp_path: Path) -> None:
+    files = [
+        SourceFile(name=f"randread-{depth}-1.json", sha256="0" * 64) for depth in (1, 2, 4, 8, 16)
+    ]
+    plain = measured("micron-7450")
+    columns = {name: plain.column(name).tolist() for name in plain.columns}
+    given = Provenance(importer="test", sources=tuple(files))
+    write_dataset(Dataset.from_columns(columns, given), tmp_path / "runs")
+    assert iojoule("fit", tmp_path / "runs", "-o", tmp_path / "p.json").code == 0
+    (source,) = read_profile(tmp_path / "p.json").sources
+    assert source.citation.endswith("; and 2 more")
