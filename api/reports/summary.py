@@ -411,8 +411,9 @@ def _nothing(found: Recommendation) -> Summary:
         field = unknown.bound.removesuffix("_min").removesuffix("_max")
         would = (
             f"A measurement may change it: whether the bound on {plain_name(field)} holds depends "
-            "on the cost of a flush, which is not known for this drive; leave flushes "
-            "(flush_every_writes, force_unit_access) out to compare all else."
+            "on the cost of a flush, which is not known for this drive. If it has power-loss "
+            "protection, state that (--conditions); or leave flushes (flush_every_writes, "
+            "force_unit_access) out, to compare all else."
         )
         step = NextStep(
             sentence="choose a plan that measures with and without flushes, then fit",
