@@ -402,6 +402,14 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
                 yield from (f"{name}.{path}" for path in _paths(kind))
 
 
+NO_NUMBER = {
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+}
+"""Complaints of pydantic about text that is no number, in plain words."""
+
+
 def validation_error(
     error: ValidationError, where: str, model: type[BaseModel] | None = None
 ) -> InputError:
@@ -424,5 +432,7 @@ def validation_error(
         return InputError(f"{where}: {path}: unknown field{hint}", field=path)
     if not path and ": " in message:  # raised by a validator that names its field itself
         path, message = message.split(": ", 1)
+    if first["type"] in NO_NUMBER:
+        message = NO_NUMBER[first["type"]] + (" of bytes" if path.endswith("_bytes") else "")
     value = "" if isinstance(first["input"], dict | BaseModel) else f" (found {first['input']!r})"
     return InputError(f"{where}: {path}: {message}{value}", field=path or None)

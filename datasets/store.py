@@ -228,6 +228,10 @@ def read_dataset(path: Path | str) -> Dataset:
             and the remedy.
     """
     data_file, metadata_file = dataset_files(path)
+    if not (data_file.exists() or metadata_file.exists()):
+        raise InputError(
+            f"{path}: there is no such dataset; name what `iojoule import` or `measure` wrote"
+        )
     metadata = _read_metadata(metadata_file)
     try:
         with data_file.open("rb") as stream:

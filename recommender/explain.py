@@ -122,6 +122,11 @@ def _not_known(profile: DeviceProfile, workload: WorkloadProfile, question: Ques
             "throughput and latency are not shown to hold: measure with and without "
             "(flush_every_writes in a plan) and fit"
         )
+    elif flush is not None and (profile.flush is None or workload.workload.force_unit_access):
+        notes.append(
+            "a flush or forced write is assumed to take 20 µs (5 to 80), for a drive with "
+            "power-loss protection has nothing to write back: measure with and without and fit"
+        )
     writes = workload.workload.operation is not Operation.READ
     by_chance = question.demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
     if writes and by_chance and profile.write_buffer_bytes is None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from iojoule.datasets.errors import InputError
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.recommender.request import WorkloadProfile
-from iojoule.recommender.workloads.sizes import shares_of
-
-MEAN_WITHIN = 0.1
-"""The sizes that are listed stand for all where their mean is within so much of the stated one."""
+from iojoule.recommender.workloads.sizes import mean_of, shares_of, stands_for
 
 
 def predictor_for(
@@ -21,7 +19,7 @@ def predictor_for(
         request_bytes: The size that today's configuration states: the mean of the mix.
 
     Raises:
-        InputError: `request_bytes_mix` is no distribution.
+        InputError: `request_bytes_mix` is no distribution, or one of another mean.
     """
     text = workload.workload.request_bytes_mix
     if text is None:
@@ -29,15 +27,13 @@ def predictor_for(
     from iojoule.model.evaluate.size_mix import SizeMixPredictor
 
     shares = shares_of(text)
-    mean = sum(size * share for size, share in shares.items())
     stated = workload.workload.useful_request_bytes or request_bytes
-    if abs(mean - stated) > MEAN_WITHIN * stated:
-        note = (
-            f"request sizes are mixed, but those listed have {mean:.0f} bytes in the mean and "
-            f"useful_request_bytes says {stated}: they do not stand for all, so the answer is that "
-            "of one size of the stated mean; its tail is too short"
+    if not stands_for(shares, stated):
+        raise InputError(
+            f"request_bytes_mix: its sizes have {mean_of(shares):.0f} bytes in the mean, and "
+            f"useful_request_bytes is {stated}; state the mean there, or leave the mix out",
+            field="workload.request_bytes_mix",
         )
-        return single, [note]
     note = (
         f"request sizes are mixed: configurations with requests of {stated} bytes, their mean, are "
         f"answered for the mix of {len(shares)} sizes; enlarged requests have one size"

@@ -129,17 +129,18 @@ class Steps:
                 self._come_close(name, judged, rows, ratio, column)
             if name == DEMAND:
                 continue
-            others = None if preferred is None else preferred[rows]
-            if others is not None and soft:
-                others = others - judged.violations[:, column][rows]
             values = objective[rows]
+            if soft:
+                # summed and not subtracted: what nobody knows is missed without bound
+                beside = self.soft & (np.arange(len(self.soft)) != column)
+                others = judged.violations[:, beside].sum(axis=1)[rows]
+                for way, most in WAYS.items():
+                    missed_by = np.maximum(ratio / most - 1.0, 0.0) if way != "without" else 0.0
+                    self._offer((name, way), judged.frame, rows, others + missed_by, values)
+                continue
             for way, most in WAYS.items():
-                if others is not None and soft:
-                    total = others + np.maximum(ratio / most - 1.0, 0.0)
-                    self._offer((name, way), judged.frame, rows, total, values)
-                    continue
                 kept = np.flatnonzero(ratio <= most)
-                now = None if others is None else others[kept]
+                now = None if preferred is None else preferred[rows[kept]]
                 self._offer((name, way), judged.frame, rows[kept], now, values[kept])
 
     def _ratio(self, column: int, reached: Floats) -> Floats:

@@ -217,6 +217,14 @@ def test_links_of_the_root_pages_exist() -> None:
                 assert (ROOT / target).exists(), (page.name, target)
 
 
+def test_paths_of_the_checkout_exist() -> None:
+    """Where contributors are sent to."""
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`((?:datasets|model|sim|recommender|measure|api)/[\w./]+)`", page)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def test_the_documentation_is_short() -> None:
     drawn = re.compile(r"```mermaid.*?```", re.DOTALL)
     words = {page.name: len(drawn.sub("", page.read_text("utf-8")).split()) for page in WRITTEN}

@@ -13,6 +13,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.measured_drive import measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.store import Dataset, dataset_paths, read_dataset
+from iojoule.datasets.verdict import usable
 from iojoule.model.fit.build import (
     Contributed,
     contributed_rows,
@@ -131,7 +132,7 @@ def fit_datasets(
     return fit_measured(
         _device(named, device),
         measurements,
-        [_source(*one) for one in named],
+        [_source(path, dataset, with_doubtful=with_doubtful) for path, dataset in named],
         measured_drive(paths),
         characteristics(paths),
         with_doubtful=with_doubtful,
@@ -173,18 +174,26 @@ def _key(name: str) -> str:
     return drive.id if drive else name
 
 
-def _source(path: Path, dataset: Dataset) -> SourceRecord:
+def _few(names: list[str]) -> str:
+    """Three of them, and how many more: a folder of results has a file for each run."""
+    more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+    return "; ".join(names[:3]) + more
+
+
+def _source(path: Path, dataset: Dataset, *, with_doubtful: bool) -> SourceRecord:
     files = dataset.provenance.sources
+    judged = usable(dataset.measurements(), with_doubtful=with_doubtful)
+    reasons = {row.reason for row in dataset.provenance.excluded}
     said = {
         "citation": sorted({file.citation or file.name for file in files}),
         "licence": sorted({file.licence or "unknown" for file in files}),
     }
     return SourceRecord(
         name=path.name.removesuffix(".parquet"),
-        citation="; ".join(said["citation"]) or "unknown",
+        citation=_few(said["citation"]) or "unknown",
         licence=", ".join(said["licence"]) or "unknown",
-        rows_used=len(dataset),
-        rows_excluded=len(dataset.provenance.excluded),
+        rows_used=len(judged.measurements),
+        rows_excluded=len(dataset.provenance.excluded) + len(dataset) - len(judged.measurements),
         sha256=files[0].sha256 if len(files) == 1 else None,
-        notes=sorted({row.reason for row in dataset.provenance.excluded}),
+        notes=sorted({*reasons, *judged.notes}),
     )

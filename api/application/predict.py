@@ -15,6 +15,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import documented
 from iojoule.model.evaluate.demanded import FIELDS as DEMANDED
+from iojoule.model.evaluate.demanded import USEFUL
 from iojoule.model.evaluate.frame import USED, used_columns
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
@@ -155,14 +156,20 @@ def ask(
     columns = read_columns(names, rows, profile, where)
     try:
         prediction, used = predictors.predict_columns(
-            {name: values for name, values in columns.items() if name in (*USED, *DEMANDED)},
+            {
+                name: values
+                for name, values in columns.items()
+                if name in (*USED, *DEMANDED, *USEFUL)
+            },
             {name: values for name, values in columns.items() if name in FIELDS},
             len(rows),
             quantities,
         )
     except InputError as error:
         raise placed(error, where) from None
-    known = (*used_columns(profile), *FIELDS, *DEMANDED)
+    known = [*used_columns(profile), *FIELDS, *DEMANDED]
+    if any(name in columns for name in DEMANDED):
+        known += USEFUL
     return Answers(
         profile=profile,
         columns=columns,

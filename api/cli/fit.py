@@ -41,7 +41,10 @@ def fit(
         typer.Option(metavar="NAME|FILE.toml", help="Fit what a recipe says, from --data."),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Say how far predictions err, on what was left out.")
+        bool,
+        typer.Option(
+            "--report", help="Say how far predictions err on public measurements left out of fits."
+        ),
     ] = False,
     in_part: Annotated[
         bool,
@@ -60,7 +63,8 @@ def fit(
     ways = [bool(datasets), shipped, recipe is not None, report, in_part]
     if sum(ways) != 1:
         raise typer.BadParameter(
-            "say one of DATASET..., --shipped, --recipe, --report or --in-part"
+            "say one of DATASET..., --shipped, --recipe, --report (public measurements) or "
+            "--in-part; errors of a profile of yours: iojoule profile report PROFILE.json"
         )
     if device is not None and not datasets:
         raise typer.BadParameter("--device goes with DATASET...")

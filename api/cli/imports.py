@@ -46,6 +46,14 @@ def fio(
         bool, typer.Option("--strict", help="Stop at the first run that cannot be imported.")
     ] = False,
     set_: SetOption = None,
+    power: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOG.csv[,clock=SECONDS]",
+            help="Log of a power meter beside the runs: columns time (Unix seconds, ISO 8601) and "
+            "device_power_watts, cpu_power_watts or system_power_watts; its clock is so far ahead.",
+        ),
+    ] = None,
     keep_going: Annotated[bool, typer.Option("--keep-going", hidden=True)] = False,
 ) -> None:
     """Import results of fio 2 and 3: JSON, json+, terse or normal, one or several runs a file.
@@ -55,7 +63,7 @@ def fio(
     """
     if keep_going:
         console.note("--keep-going is the rule now, and will be removed; --strict is its contrary")
-    _import("fio", paths, output, strict=strict, set_=set_)
+    _import("fio", paths, output, strict=strict, set_=set_, power=power)
 
 
 @app.command()
@@ -114,12 +122,13 @@ def _import(
     keep_going: bool = False,
     strict: bool = False,
     set_: list[str] | None = None,
+    power: str | None = None,
 ) -> None:
     constants = {
         field: field_value(field, text, "--set") for field, text in assignments(set_ or []).items()
     }
     options = ImportOptions(
-        columns=columns, keep_going=keep_going, strict=strict, constants=constants
+        columns=columns, keep_going=keep_going, strict=strict, constants=constants, power=power
     )
     dataset = importer(name)(paths, options)
     written, sidecar = write_dataset(dataset, output)

@@ -45,7 +45,9 @@ def service(server: str | None) -> Iterator[Client]:
     from iojoule.api.client import Client
 
     if not server:
-        raise typer.BadParameter("say --server URL, or set IOJOULE_SERVER: this is what one keeps")
+        raise typer.BadParameter(
+            "this command needs a service: pass --server URL, or set IOJOULE_SERVER"
+        )
     with Client(server) as client:
         yield client
 

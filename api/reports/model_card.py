@@ -167,10 +167,11 @@ def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) 
 
 def _lead(profile: DeviceProfile) -> tuple[tuple[str, str], ...]:
     used = sum(source.rows_used for source in profile.sources)
+    sources = f"{len(profile.sources)} source{'s' * (len(profile.sources) != 1)}"
     return (
         ("Profile", f"{profile.device}, version {profile.profile_version}"),
         ("Made by", profile.generator),
-        ("Measurements", f"{used:,} rows of {len(profile.sources)} sources"),
+        ("Measurements", f"{used:,} rows of {sources}"),
         ("Host measured on", profile.host.host_id),
         ("Performance", _surfaces(profile)),
         ("Power", _powers(profile)),

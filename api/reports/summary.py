@@ -156,8 +156,9 @@ def summarise(found: Recommendation, interface: Interface | None = None) -> Summ
         within = f", within {100.0 * TIE:.3g} %" if is_tied(found) else ""
         sentence = f"{lowest}{within}: {setting(best.configuration)}."
         command = f"{command_for(found.device)} --set current.queue_depth=N --set current.jobs=N"
-        step = NextStep(
-            sentence="state what runs today, to see what a change saves", command=command
+        would, step = _power_to_know(found, best) or (
+            "State what runs today ([current]): then the saving is known.",
+            NextStep(sentence="state what runs today, to see what a change saves", command=command),
         )
         return Summary(
             verdict="ranking",
@@ -165,7 +166,7 @@ def summarise(found: Recommendation, interface: Interface | None = None) -> Summ
             saving=None,
             safe=safe,
             safety=safety,
-            would_change="State what runs today ([current]): then the saving is known.",
+            would_change=would,
             next=step,
         )
     return Summary(
@@ -213,12 +214,17 @@ def _change(found: Recommendation, best: Row) -> str:
         return f"Use {setting(best.configuration)}."
     what = f"Change {changes(found.current.configuration, best.configuration)}"
     if found.saving is None:
-        return f"{what}. The saving is unknown: the profile has no power for this scope."
+        return f"{what}. {_unknown_power(found, best)}"
     amount = _amount(found.saving, found)
     sure = f"with a probability of {_probability(found.saving)}"
-    why = "" if found.current.meets_sla else "today's breaks a bound, this keeps all; "
+    all_or_most = "all that must hold" if found.preferred_missed else "all"
+    breaks = f"today's breaks a bound, this keeps {all_or_most}"
+    why = "" if found.current.meets_sla else f"{breaks}; "
     if found.saving.verdict == "costs more":
-        return f"{what}: today's breaks a bound, this keeps all and costs {amount} more."
+        if found.current.meets_sla:
+            kept = "misses it by less" if found.preferred_missed else "keeps it"
+            breaks = f"today's misses a preferred bound, this {kept}"
+        return f"{what}: {breaks} and costs {amount} more."
     if found.saving.verdict == "measure first":
         return f"{what}: {why}it may save {amount}, {sure}; measure before acting on it."
     return f"{what}: {why}{found.saving.verdict} to save {amount}, {sure}."
@@ -286,14 +292,14 @@ def _no_change(found: Recommendation, best: Row) -> Summary:
     sentence = f"No change: keep {setting(best.configuration)}."
     saving = None if found.not_taken is None else found.not_taken.saving
     if found.not_taken is None or saving is None:
-        would, step = _more_choice(found)
+        would, step = _more_choice(found, best)
     else:
         what = changes(best.configuration, found.not_taken.row.configuration)
         sentence += (
             f" The best candidate changes {what}: {_amount(saving, found)} less, with a "
             f"probability of {_probability(saving)}."
         )
-        would, step = _proof(found, saving)
+        would, step = _proof(found, best, saving)
     return Summary(
         verdict="no_change",
         sentence=sentence,
@@ -305,8 +311,11 @@ def _no_change(found: Recommendation, best: Row) -> Summary:
     )
 
 
-def _more_choice(found: Recommendation) -> tuple[str, NextStep]:
+def _more_choice(found: Recommendation, best: Row) -> tuple[str, NextStep]:
     """What would change "no change" where no candidate costs less."""
+    unknown = _power_to_know(found, best)
+    if unknown is not None:
+        return unknown
     asking = command_for(found.device)
     fixed = next((name for name in CHOICES if name not in found.free), None)
     if fixed is None:
@@ -321,17 +330,47 @@ def _more_choice(found: Recommendation) -> tuple[str, NextStep]:
     )
 
 
-def _proof(found: Recommendation, saving: Saving) -> tuple[str, NextStep]:
+def _power_to_know(found: Recommendation, best: Row) -> tuple[str, NextStep] | None:
+    """Where the power of the scope is unknown: that, and how to compare energy nevertheless."""
+    if found.ranked_by != "performance":
+        return None
+    if found.scope is not Scope.DEVICE and best.device_power_watts is not None:
+        return _unknown_power(found, best), NextStep(
+            sentence="compare the drive's power, which is known",
+            command=f"{command_for(found.device)} --scope device",
+        )
+    return _unknown_power(found, best), NextStep(
+        sentence="measure power beside the runs, then fit", command="iojoule measure run --help"
+    )
+
+
+def _unknown_power(found: Recommendation, best: Row) -> str:
+    """Why no saving is stated: whose power of the scope the profile lacks."""
+    parts = [("drive", best.device_power_watts)]
+    if found.scope is not Scope.DEVICE:
+        parts.append(("CPU", best.cpu_power_watts))
+    if found.scope is Scope.SYSTEM:
+        parts.append(("system", best.system_power_watts))
+    missing = " or ".join(name for name, watts in parts if watts is None)
+    return f"The saving is unknown: the profile has no {missing} power."
+
+
+def _proof(found: Recommendation, best: Row, saving: Saving) -> tuple[str, NextStep]:
     """What would change "no change" where a candidate is expected to cost less."""
     asking = command_for(found.device)
     share = found.not_taken.objective_saved_percent if found.not_taken else 0.0
-    if share < found.least_saving_percent or saving.probability >= REQUIRED:
+    if share < found.least_saving_percent and saving.probability < REQUIRED:
+        would = (
+            f"It is not worth a change: {quantity('percent', share)} is below the "
+            f"{found.least_saving_percent:g} % that one must save, and the probability below "
+            f"{REQUIRED:g}."
+        )
+        return would, _more_choice(found, best)[1]
+    if saving.probability >= REQUIRED:
         would = (
             f"A lower threshold would change it: {quantity('percent', share)} is below the "
             f"{found.least_saving_percent:g} % that a change must save."
         )
-        if saving.probability < REQUIRED:
-            would = would[:-1] + f", if a measurement also brings the probability to {REQUIRED:g}."
         return would, NextStep(
             sentence="accept a smaller saving",
             command=f"{asking} --least-saving {rounded(share, up=False)}%",
@@ -372,7 +411,9 @@ def _nothing(found: Recommendation) -> Summary:
         field = unknown.bound.removesuffix("_min").removesuffix("_max")
         would = (
             f"A measurement may change it: whether the bound on {plain_name(field)} holds depends "
-            "on the cost of a flush, which is not known for this drive."
+            "on the cost of a flush, which is not known for this drive. If it has power-loss "
+            "protection, state that (--conditions); or leave flushes (flush_every_writes, "
+            "force_unit_access) out, to compare all else."
         )
         step = NextStep(
             sentence="choose a plan that measures with and without flushes, then fit",

@@ -70,6 +70,7 @@ class Setting(_Row):
         value: A value that is always the same.
         values: Value by that of the knob; `values_since`: first version with such a value.
         from_: The number that it follows from; less `subtract`, divided by `divide`, with `suffix`.
+        multiple: Rounded up to a multiple of this.
         least: Smallest value; `most` the largest; `most_since`: the largest from a version on.
         only: The only numbers that exist.
         power_of_two: Whether it is rounded up to a power of two.
@@ -88,6 +89,7 @@ class Setting(_Row):
     subtract: int = 0
     divide: int = 1
     suffix: str = ""
+    multiple: int = 1
     least: int = 0
     most: int | None = None
     most_since: dict[str, int] = Field(default_factory=dict)
@@ -111,6 +113,7 @@ class Setting(_Row):
             return None
         if self.power_of_two:
             wanted = 1 << max(wanted - 1, 0).bit_length()
+        wanted += -wanted % self.multiple
         most = self.most
         for since_text, limit in self.most_since.items():
             most = limit if version >= _version(since_text) else most

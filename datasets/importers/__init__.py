@@ -34,12 +34,14 @@ class ImportOptions:
         keep_going: Leave out what cannot be read and name it in the provenance.
         strict: Stop at the first run that cannot be read (fio, which otherwise leaves it out).
         constants: Fields that the files do not state, such as device_model or power_state.
+        power: Log of a power meter that ran beside fio, as `parse_power_log` reads it.
     """
 
     columns: Path | None = None
     keep_going: bool = False
     strict: bool = False
     constants: Mapping[str, Any] = field(default_factory=dict)
+    power: str | None = None
 
 
 class Importer(Protocol):

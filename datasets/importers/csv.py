@@ -140,7 +140,7 @@ def _own_map(path: Path, constants: Mapping[str, Any]) -> ColumnMap:
         shown = ", ".join(map(repr, foreign[:5]))
         raise InputError(
             f"{path}: {len(foreign)} of {len(names)} columns are no fields of the schema ({shown})"
-            f"{close_names(foreign[0], COLUMNS)} Say what they are with --columns MAP.toml, which "
+            f"{close_names(foreign[0], COLUMNS)}; say what they are with --columns MAP.toml, which "
             f"begins: schema_version = {MAP_VERSION}, then [columns] with a line for each field, "
             f'such as {own} = {{ column = "{foreign[0]}", unit = "..." }}; columns it does not '
             "name are left out",

@@ -40,6 +40,7 @@ from iojoule.datasets.importers.fio_jobs import (
 )
 from iojoule.datasets.importers.fio_logs import LOG_OF_RESULT, log_of
 from iojoule.datasets.importers.fio_sessions import Origin, origin, sessions
+from iojoule.datasets.importers.power_log import PowerLog, between, parse_power_log
 from iojoule.datasets.littles_law import FAIL_ABOVE, WARN_ABOVE, littles_message
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import COLUMNS, from_row
@@ -164,6 +165,7 @@ def import_fio(
     *,
     strict: bool = False,
     constants: Mapping[str, Any] | None = None,
+    power: PowerLog | None = None,
 ) -> Dataset:
     """Read runs of fio 2 and 3: JSON, JSON+ or terse.
 
@@ -172,6 +174,7 @@ def import_fio(
         strict: Stop at the first run that cannot be imported.
         constants: Fields that the files do not state, for instance device_model or power_state;
             what a file states itself stays.
+        power: What a power meter logged meanwhile.
 
     Returns:
         One measurement per set of jobs that ran side by side on a drive, in the order of the
@@ -192,7 +195,7 @@ def import_fio(
             message = f"unknown field {name!r}{close_names(name, COLUMNS)}"
             raise InputError(message, field=name)
     listed = [file for path in paths for file in files_in(Path(path))]
-    gathered = _Gathered(constants or {}, strict)
+    gathered = _Gathered(constants or {}, strict, power)
     for file in listed:
         gathered.add(file, in_folder=file.series is not None)
     gathered.add_logs()
@@ -205,6 +208,9 @@ class _Gathered:
 
     constants: Mapping[str, Any]
     strict: bool
+    power: PowerLog | None = None
+    unmetered: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     rows: list[dict[str, Any]] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -276,11 +282,49 @@ class _Gathered:
         self, file: FioFile, own: list[Entry], part: Sequence[FioJob], *, alone: bool
     ) -> None:
         row, notes = measurement(file, own, alone, strict=self.strict)
-        row = {**self.constants, **row}
+        row = {**self.constants, **row, **self._power(file, own, alone=alone)}
         from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
         self.rows.append(row)
         self.origins.append(origin(file, own[0].setup.devices))
         self.warnings += notes
+
+    def _power(self, file: FioFile, own: list[Entry], *, alone: bool) -> dict[str, float]:
+        """Mean power while the jobs of a file ran, where it holds no others."""
+        if self.power is None:
+            return {}
+        ended = file.run.ended_seconds
+        seconds = together(list(own[0].stats.values())).runtime_seconds
+        watts = {}
+        if alone and ended is not None:
+            watts = self.power.during(ended - seconds, ended)
+            self.times += [ended - seconds, ended]
+        if not watts:
+            self.unmetered.append(file.name)
+        return watts
+
+    def _say_power(self) -> None:
+        """What of the log is in the rows; refuses one that covers no run."""
+        if self.power is None:
+            return
+        if len(self.unmetered) == len(self.rows):
+            log, times = self.power, self.times
+            if times and (log.seconds[0] > max(times) or log.seconds[-1] < min(times)):
+                why = (
+                    f"is of {between(log.seconds[0], log.seconds[-1])}, but the runs took "
+                    f"{between(min(times), max(times))}; state how far its clock is ahead: "
+                    "--power FILE.csv,clock=SECONDS"
+                )
+            else:
+                why = (
+                    "gives no run a mean, which takes 30 readings and no gap above 5 % of the run, "
+                    "in a file of its own"
+                )
+            raise InputError(f"{log.path}: {why}", field="power")
+        self.sources.append(SourceFile.of(self.power.path))
+        self.warnings += [
+            f"{name}: no power: fewer than 30 readings, a gap, or several runs in one file"
+            for name in self.unmetered
+        ]
 
     def _leave_out(self, error: InputError, listed: Found) -> None:
         if self.strict:
@@ -301,6 +345,7 @@ class _Gathered:
             raise InputError(
                 f"{where}: no results of fio in this folder that can be read: {counted}{first}"
             )
+        self._say_power()
         for row, name in zip(self.rows, sessions(self.origins), strict=True):
             row.setdefault("session_id", name)
         names = dict.fromkeys(name for row in self.rows for name in row)
@@ -316,7 +361,8 @@ class _Gathered:
 
 def run_import(paths: Sequence[Path], options: ImportOptions) -> Dataset:
     """The importer as the registry knows it; raises as `import_fio`."""
-    return import_fio(paths, strict=options.strict, constants=options.constants)
+    power = None if options.power is None else parse_power_log(options.power)
+    return import_fio(paths, strict=options.strict, constants=options.constants, power=power)
 
 
 def measurement(

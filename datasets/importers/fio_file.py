@@ -346,7 +346,9 @@ def _by_host(path: Path, document: dict[str, Any]) -> list[tuple[str | None, dic
     clients: dict[str, list[Any]] = {}
     listed = document["client_stats"]
     for entry in listed if isinstance(listed, list) else []:
-        if isinstance(entry, dict) and "hostname" in entry:
+        # the sum bears the address of the last client
+        summed = isinstance(entry, dict) and entry.get("jobname") == "All clients"
+        if isinstance(entry, dict) and "hostname" in entry and not summed:
             clients.setdefault(f"{entry['hostname']}:{entry.get('port')}", []).append(entry)
     if not clients:
         raise InputError(

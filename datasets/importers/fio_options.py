@@ -195,8 +195,8 @@ def _operation(reader: _Reader) -> dict[str, Any]:
 
 
 def _request_bytes(reader: _Reader, operation: str) -> int:
-    for name in ("bsrange", "bssplit"):
-        if reader.text(name):
+    for name in ("bsrange", "bssplit", "bs"):
+        if reader.text(name) and (name != "bs" or "-" in reader.text(name)):
             raise reader.refused(
                 name, "mixes request sizes, a measurement holds one; import runs of one size"
             )

@@ -26,6 +26,7 @@ from iojoule.model.evaluate.columns import (
     demanded_bytes,
     optional_numbers,
     read_column,
+    refuse,
 )
 from iojoule.model.evaluate.equal_work import (
     Demand,
@@ -58,19 +59,30 @@ from iojoule.model.evaluate.uncertainty import (
 FIELDS = (*DEMANDS, "arrival_process")
 """Columns that state a demand."""
 
+USEFUL = ("useful_request_bytes", "request_bytes_coalescible")
+"""Columns that say what of a request the application asked for; they matter to a demand only."""
+
 POWERS = ("device", "cpu", "system")
 
 
 def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand | None]:
-    """The demand of each row, in bytes of its own requests; None where it runs at full speed.
+    """The demand of each row in useful bytes; None where it runs at full speed.
 
-    Pauses for thinking are a demand too: they limit the rate.
+    Of a request all bytes are useful unless `USEFUL` says otherwise, as of a workload. Pauses for
+    thinking are a demand too: they limit the rate.
 
     Raises:
-        InputError: A demand is not above 0; names row and field.
+        InputError: A demand is not above 0, or more bytes are useful than a request has; names row
+            and field.
     """
     rows = len(frame)
-    rate = demanded_bytes(columns, rows, frame.request_bytes)
+    useful, limit = (optional_numbers(name, columns, rows) for name in USEFUL)
+    useful = np.where(np.isnan(useful), frame.request_bytes, useful)
+    refuse(
+        useful > frame.request_bytes, USEFUL[0], useful.astype(np.int64), "is above request_bytes"
+    )
+    limit = np.fmax(useful, limit)
+    rate = demanded_bytes(columns, rows, useful)
     think, gap, burst = (
         np.nan_to_num(optional_numbers(name, columns, rows))
         for name in ("think_time_ns", "idle_gap_seconds_p50", "burst_bytes")
@@ -79,8 +91,8 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
     return [
         Demand.stated(
             None if np.isnan(rate[row]) else float(rate[row]),
-            float(frame.request_bytes[row]),
-            float(frame.request_bytes[row]),
+            float(useful[row]),
+            float(limit[row]),
             process=None if unsaid[row] else str(process[row]),
             think_ns=float(think[row]),
             burst_bytes=float(burst[row]),

@@ -168,7 +168,8 @@ def under(profile: DeviceProfile, conditions: Conditions) -> DeviceProfile:
 
     Another specimen than the measured one is the rule: only a stated `device_serial_hash` that is
     the measured drive's takes the spread between specimens away. The spread is shared by all
-    configurations: it cancels in their differences.
+    configurations: it cancels in their differences. Power-loss protection that is stated is that of
+    the drive that is asked about: it decides what a flush costs.
 
     Raises:
         InputError: The drive cannot be under a condition; names it.
@@ -176,6 +177,10 @@ def under(profile: DeviceProfile, conditions: Conditions) -> DeviceProfile:
     refuse_impossible(profile, conditions)
     verdicts = judge(profile, conditions)
     profile = _on_link(profile, conditions)
+    valid_for = profile.valid_for
+    if conditions.power_loss_protection is not None:
+        protected = {"power_loss_protection": conditions.power_loss_protection}
+        valid_for = valid_for.model_copy(update=protected)
     between = profile.between_drives_relative_sd
     sd = math.sqrt(sum(verdict.sd**2 for verdict in verdicts))
     specimen, *others = verdicts
@@ -189,6 +194,7 @@ def under(profile: DeviceProfile, conditions: Conditions) -> DeviceProfile:
     return profile.model_copy(
         update={
             "between_drives_relative_sd": widened,
+            "valid_for": valid_for,
             "other_conditions": [verdict.field for verdict in other],
         }
     )

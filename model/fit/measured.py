@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from iojoule.datasets.characteristics import Characteristics
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import DATASETS_RECIPE, DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Engine
 from iojoule.model.evaluate.terms import TERMS
 from iojoule.model.fit.build import (
     fit_profile,
@@ -75,6 +77,7 @@ def fit_measured(
     )
     notes += selected.notes + limit_notes
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
+    recipe = _with_measured_engine(recipe, rows)
     if characteristics is not None:
         recipe = recipe.model_copy(
             update={
@@ -99,6 +102,23 @@ def fit_measured(
         "recipe": DATASETS_RECIPE,
     }
     return Fitted(whole.model_copy(update=found_too), notes)
+
+
+def _with_measured_engine(recipe: Recipe, rows: Sequence[Measurement]) -> Recipe:
+    """The default engine is the measured one of those that keep file systems and queues.
+
+    Else every request that leaves the engine out is answered beside the measurements.
+    """
+    runs = Counter(run.configuration.engine for run in rows)
+    if runs[Engine.LIBAIO] <= runs[Engine.IO_URING]:
+        return recipe
+    source = {"engine": "engine of most of the measurements"}
+    return recipe.model_copy(
+        update={
+            "defaults": {**recipe.defaults, "engine": Engine.LIBAIO.value},
+            "default_sources": {**recipe.default_sources, **source},
+        }
+    )
 
 
 def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str]]:

@@ -39,10 +39,12 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
+from iojoule.recommender.durability import flush_of
 from iojoule.recommender.evaluate import Judge, Judged, Question, predicted
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
-from iojoule.recommender.request import Scope, WorkloadProfile
+from iojoule.recommender.mixed_sizes import predictor_for
+from iojoule.recommender.request import DEMAND_FIELDS, Scope, WorkloadProfile
 from iojoule.recommender.response import TIE
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
@@ -341,7 +343,15 @@ class DriveModel:
                 spin_ups_a_year,
             )
         asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
-        candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
+        try:
+            candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
+        except InputError as error:
+            if share_bytes_per_second is None or error.field != DEMAND_FIELDS[0]:
+                raise
+            raise InfeasibleError(
+                f"class {workload.name}: each of its drives serves the same share, and "
+                f"{error.message.partition(': ')[2]}"
+            ) from None
         judge = self._judge(asked, candidates.current.request_bytes)
         polling = candidates.current_frame().polls[0]
         kept: list[tuple[Frame, Floats]] = []
@@ -370,7 +380,7 @@ class DriveModel:
         if share_bytes_per_second is not None:
             return self._described(found, judge, part, peak_over_mean, drives_per_host)
         most = self._counted(found, judge.question.demand.rest, drives_per_host).capacity
-        stated = demand_of(
+        stated = self._demand(
             _part_of(workload, part, self.confidence, 1.0), candidates.current.request_bytes
         )
         stated = replace(stated, rest=judge.question.demand.rest)
@@ -396,11 +406,11 @@ class DriveModel:
         At full speed the next request waits for a slot; those of a demand wait for each other,
         without bound towards the capacity.
         """
-        known = predicted(self.predictor, frame, demand)
+        known = predicted(judge.predictor, frame, demand)
 
         def under(loads: Floats) -> Judge:
             each = replace(demand, bytes_per_second=loads)  # type: ignore[arg-type]
-            return Judge(self.predictor, self.layout, replace(judge.question, demand=each))
+            return Judge(judge.predictor, self.layout, replace(judge.question, demand=each))
 
         def keep(loads: Floats) -> NDArray[np.bool_]:
             return under(loads * (1.0 - ROUNDING)).judge(known).feasible
@@ -416,20 +426,32 @@ class DriveModel:
         return low[rows], judge_there, judge_there.judge(known.take(rows))
 
     def _none(self, workload: WorkloadProfile, share: float | None) -> InfeasibleError:
+        flush = flush_of(self.profile, workload)
+        unknown = flush is not None and not flush.is_known
+        remedy = (
+            "what a flush costs is not known for this drive: leave flushes out of the class "
+            "(flush_every_writes, force_unit_access), or measure with and without them and fit"
+            if unknown
+            else "`iojoule recommend` shows the nearest misses: relax a bound, or put the class on "
+            "other drives"
+        )
         return InfeasibleError(
-            f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
-            f"SLA{_of(share)} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
-            "nearest misses: relax a bound, or put the class on other drives"
+            f"class {workload.name}: no configuration of {self.profile.model_name} is shown to "
+            f"keep its SLA{_of(share)} at {self.confidence:.0%} confidence; {remedy}"
         )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
-        demand = demand_of(asked, current_bytes)
+        demand = self._demand(asked, current_bytes)
         if demand.bytes_per_second is None:  # what each will serve is not known yet
             demand = replace(demand, rest=_restful(asked))
         question = Question(
             demand, asked.sla, Scope.DEVICE, Objective.JOULES_PER_USEFUL_GB, "latency_mean_ns"
         )
-        return Judge(self.predictor, self.layout, question)
+        predictor, _ = predictor_for(self.predictor, asked, current_bytes)
+        return Judge(predictor, self.layout, question)
+
+    def _demand(self, asked: WorkloadProfile, current_bytes: int) -> Demand:
+        return replace(demand_of(asked, current_bytes), flush=flush_of(self.profile, asked))
 
     def _counted(self, judged: Judged, rest: float, drives_per_host: int) -> _Counted:
         frame, work = judged.frame, judged.work
@@ -437,9 +459,16 @@ class DriveModel:
         every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
         margin = self._margin(every["device"])
         cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
-        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
-        at = draw.at * margin + draw.cpu_at * cpu_margin
         gap_expected = draw.gap + draw.cpu_gap
+        at_expected = draw.at + draw.cpu_at
+        # idle power is often known less well than that under load; bounds that fell with the load
+        # would have drives serve next to nothing instead of rest
+        ready = self.rest()
+        unsure = ready.watts - ready.watts_expected
+        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
+        gap = np.maximum(gap, gap_expected + unsure)
+        at = draw.at * margin + draw.cpu_at * cpu_margin
+        at = np.maximum(at, gap + at_expected - gap_expected)
         capacity = work.capacity_bytes * np.exp(
             -self.scale * work.log_capacity_half * work.capacity_elasticity
         )
@@ -447,7 +476,7 @@ class DriveModel:
             gap,
             gap_expected,
             (at - gap) / work.served_bytes,
-            (draw.at + draw.cpu_at - gap_expected) / work.served_bytes,
+            (at_expected - gap_expected) / work.served_bytes,
             capacity,
             margin,
             cpu_margin,
@@ -552,7 +581,7 @@ def _part_of(
 
 
 def _of(share: float | None) -> str:
-    return "" if share is None else f" with {share / 1e6:.4g} MB/s of one drive"
+    return "" if share is None else f" with {share / 1e6:,.4g} MB/s of one drive"
 
 
 def _restful(workload: WorkloadProfile) -> float:

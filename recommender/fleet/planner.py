@@ -429,6 +429,7 @@ class Planner:
         """Budgets from one to another, evenly; by default from rest to all that can be used, W."""
         nothing = Program(self.fleet, self.modes, self.rests, None)
         free = np.zeros(len(nothing.upper))
+        stated = least is not None
         if least is None:
             found = nothing.solve(nothing.all_terms, free, gap=GAP)
             if found is None:
@@ -444,6 +445,8 @@ class Planner:
             low[list(kept)] = list(kept.values())
             cheapest = nothing.solve(nothing.all_terms, low, gap=GAP)
             most = percentile_watts(nothing, cheapest or full)
+            # where all drives are pinned, rest and all that can be used are one, but for rounding
+            most = most if stated else max(most, least)
         if most < least:
             raise InputError(
                 f"budgets: {most:g} W is below {least:g} W; swap the least and the most"
@@ -489,7 +492,7 @@ class Planner:
         most = program.solve(weights, elastic, gap=GAP)
         if most is not None:
             missing = [
-                f"class {fleet.classes[place].name}: {served:.4g} of {asked:.4g} MB/s"
+                f"class {fleet.classes[place].name}: {_digits(served)} of {_digits(asked)} MB/s"
                 for place in needed
                 if (served := float(most.values[program.served[place]]))
                 < (asked := program.upper[program.served[place]]) * (1.0 - 1e-6)
@@ -537,7 +540,7 @@ class Planner:
         above = [each for each in needs if each[2] > each[1]]
         # limits that only a plan before makes too low are all told
         return [
-            f"{name} may need {watts:.4g} W, bases included, and has {limit:g} W"
+            f"{name} may need {_digits(watts)} W, bases included, and has {limit:g} W"
             for name, limit, watts in above or needs
         ]
 
@@ -701,3 +704,8 @@ def _doing(program: Program, solution: Solution) -> dict[tuple[str, ...], int]:
 
 def _changed(before: Mapping[tuple[str, ...], int], after: Mapping[tuple[str, ...], int]) -> int:
     return sum(max(count - before.get(key, 0), 0) for key, count in after.items())
+
+
+def _digits(value: float) -> str:
+    """Four digits, without a power of ten."""
+    return f"{value:,.0f}" if value >= 1000.0 else f"{value:.4g}"

@@ -14,6 +14,7 @@ from iojoule.recommender.factors import stated_factors
 from iojoule.recommender.request import Scope, WorkloadProfile, with_fields
 from iojoule.recommender.sla import POWER_MAXIMA, parse_sla
 from iojoule.recommender.what_if.situation import HOUR_SECONDS, PowerCap, ProfileOf, Situation
+from iojoule.recommender.workloads.sizes import shares_of, stands_for
 from iojoule.sim.formats.building import did_you_mean
 from iojoule.sim.modified_drive import FRIENDLY, SHORT
 
@@ -281,6 +282,9 @@ def _size(situation: Situation, field: str, value: Any, profile_of: ProfileOf) -
     useful, today = whole(field, value), situation.workload.current.request_bytes
     before = situation.workload.workload.useful_request_bytes
     changed: dict[str, Any] = {"workload.useful_request_bytes": useful}
+    mix = situation.workload.workload.request_bytes_mix
+    if mix is not None and not stands_for(shares_of(mix), useful):
+        changed["workload.request_bytes_mix"] = None  # it has the mean of before
     if today is not None and (today == before or today < useful):
         changed["current.request_bytes"] = useful
     return replace(situation, workload=with_fields(situation.workload, changed, field))

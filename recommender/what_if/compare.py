@@ -556,17 +556,19 @@ class Answerer:
         side = before if situation == base else self.answer(situation)
         moved = knobs(before, side)
         pair = (self._serving(base, before), self._serving(situation, side))
+        differ = differences(before, side, pair)
+        told = {each.quantity for each in differ}
+        alone = "device_power_watts" in told and "power_watts" not in told
+        same = side.answer.scope is before.answer.scope and not alone
         return Outcome(
             changes=dict(changes),
             host=host,
-            compared_scope=side.answer.scope
-            if side.answer.scope is before.answer.scope
-            else Scope.DEVICE,
+            compared_scope=side.answer.scope if same else Scope.DEVICE,
             base=before,
             changed=side,
             same_configuration=not moved and before.feasible == side.feasible,
             knobs=moved,
-            differences=differences(before, side, pair),
+            differences=differ,
             notes=notes(base, situation, side, host),
         )
 

@@ -141,9 +141,9 @@ class Outcome(Section):
         changes: What was changed.
         host: What the power of the host rests on, which both sides share: somebody measured or
             published it, it is assumed, or unknown.
-        compared_scope: Whose power is compared. Where the scope changes, or the drive does and the
-            host's power is not known, it is that of the drives alone, whatever the workload profile
-            asks.
+        compared_scope: Whose power is compared. Where the scope changes or its power is not known,
+            or the drive changes and the host's power is not known, it is that of the drives alone,
+            whatever the workload profile asks.
         base: The answer as things are; `changed` as they would be.
         same_configuration: Whether the same configuration is recommended.
         knobs: Knob -> its setting in the base and in the changed recommendation, where they differ.

@@ -132,14 +132,18 @@ def reaches_drive(
     read_share = {"read": 1.0, "write": 0.0}.get(
         fields["operation"], fields.get("read_fraction", 0.5)
     )
-    found = _found(fields, options, files_bytes, cache)
+    repeats = _repeats(setup, options)
+    found = _found(fields, files_bytes, cache) * repeats
     through = (
         f"through a page cache of {_size(cache.memory_bytes)}, of {_size(files_bytes)} of files"
     )
     notes = [f"{through}; what copies within memory draw is not counted"]
     reads = _reads(fields, read_share, found, cache)
     if read_share:
-        notes.append(f"reads found in memory: {found:.0%}")
+        once = (
+            "" if repeats else ": the job reads each block once (no time_based, loops, norandommap)"
+        )
+        notes.append(f"reads found in memory: {found:.0%}{once}")
     writes = None
     if read_share < 1:
         writes, kept = _writes(setup, 1.0 - read_share, files_bytes, cache, place)
@@ -180,17 +184,28 @@ def _files_bytes(setup: JobSetup, options: Mapping[str, str], place: str) -> flo
     return float(size) * (1 if options.get("filename") else setup.numjobs)
 
 
-def _found(
-    fields: Mapping[str, Any], options: Mapping[str, str], files_bytes: float, cache: PageCache
-) -> float:
-    """Share of the reads that memory answers, once it is full.
+def _repeats(setup: JobSetup, options: Mapping[str, str]) -> float:
+    """Share of the reads of blocks that were read before, once it goes on for long.
 
-    A block is read once unless the job repeats. Blocks at random are found as often as they are
-    kept; one by one around a file larger than the memory, each was dropped just before.
+    A job reads a block once, unless it repeats or others read the same file in an order of theirs.
     """
-    repeats = "time_based" in options and options["time_based"] not in ("0", "false")
-    if not repeats and int(parse_fio_size(options.get("loops", "1")) or 1) < 2:
-        return 0.0
+
+    def on(name: str) -> bool:
+        return options.get(name, "0") not in ("0", "false")
+
+    random = setup.fields["pattern"] == "random"
+    again = on("time_based") or (random and on("norandommap"))
+    if again or int(parse_fio_size(options.get("loops", "1")) or 1) > 1:
+        return 1.0
+    return 1.0 - 1.0 / setup.numjobs if random and options.get("filename") else 0.0
+
+
+def _found(fields: Mapping[str, Any], files_bytes: float, cache: PageCache) -> float:
+    """Share of what was read before that memory still holds.
+
+    Blocks at random are found as often as they are kept; one by one around a file larger than the
+    memory, each was dropped just before.
+    """
     if fields["pattern"] == "random":
         return min(1.0, cache.memory_bytes / files_bytes)
     return float(files_bytes <= cache.memory_bytes)

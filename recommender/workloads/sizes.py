@@ -9,6 +9,9 @@ from iojoule.datasets.schema import DIGITS_MAX
 
 LEAST_BYTES = 512
 
+MEAN_WITHIN = 0.1
+"""The sizes that are listed stand for all where their mean is within so much of that of all."""
+
 MOST = 12
 """Sizes that are listed; rarer ones are left out."""
 
@@ -40,6 +43,16 @@ def shares_of(text: str) -> dict[int, float]:
     return {size: share / total for size, share in found.items() if share > 0.0}
 
 
+def mean_of(shares: Mapping[int, float]) -> float:
+    """Mean size in bytes of shares that add up to 1."""
+    return sum(size * share for size, share in shares.items())
+
+
+def stands_for(shares: Mapping[int, float], mean_bytes: float) -> bool:
+    """Whether the sizes that are listed have about the mean of all, which is in whole blocks."""
+    return abs(mean_of(shares) - mean_bytes) <= max(MEAN_WITHIN * mean_bytes, LEAST_BYTES / 2)
+
+
 def percent_text(sizes: Mapping[int, float]) -> str | None:
     """The most frequent sizes with whole percentages that add up to 100, as fio's bssplit has it.
 
@@ -47,7 +60,7 @@ def percent_text(sizes: Mapping[int, float]) -> str | None:
         sizes: Size in bytes -> how many, or which share.
 
     Returns:
-        None where one size is left.
+        None where one size is left, or where those left out are too many to be told without them.
     """
     common = sorted(sizes, key=lambda size: (-sizes[size], size))[:MOST]
     total = sum(sizes[size] for size in common)
@@ -58,4 +71,7 @@ def percent_text(sizes: Mapping[int, float]) -> str | None:
     for size in owed[: 100 - sum(percents.values())]:
         percents[size] += 1
     kept = [f"{size}/{percents[size]}" for size in sorted(percents) if percents[size] > 0]
-    return ":".join(kept) if len(kept) > 1 else None
+    text = ":".join(kept)
+    shares = {size: count / sum(sizes.values()) for size, count in sizes.items()}
+    told = len(kept) > 1 and stands_for(shares_of(text), mean_of(shares))
+    return text if told else None

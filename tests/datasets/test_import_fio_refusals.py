@@ -171,6 +171,7 @@ def option(name: str, value: str) -> Callable[[Document], None]:
         ("phases", option("rw", "randread:8"), InputError, ("rw=randread:8", "randrw")),
         ("phases", option("bssplit", "4k/50:8k/50"), InputError, ("bssplit=4k/50", "one size")),
         ("phases", option("blocksize_range", "4k-8k"), InputError, ("bsrange=4k-8k",)),
+        ("phases", option("bs", "4k-8k"), InputError, ("bs=4k-8k mixes request sizes",)),
         ("phases", option("bs", "many"), InputError, ("bs=many", "4k")),
         ("phases", option("bs", "0"), InputError, ("bs=0", "4k")),
         ("phases", option("iodepth", "0"), InputError, ("iodepth=0", "at least one")),

@@ -71,6 +71,21 @@ def test_impossible_values_are_refused_by_name(change: dict[str, Any], field: st
     assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"request_bytes": "4k"}, "must be a whole number of bytes (found '4k')"),
+        ({"queue_depth": "two"}, "must be a whole number (found 'two')"),
+        ({"queue_depth": 2.5}, "must be a whole number (found 2.5)"),
+        ({"demand_bytes_per_second": "fast"}, "must be a number (found 'fast')"),
+    ],
+)
+def test_what_is_no_number_is_said_in_plain_words(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        from_row({**ROW, **change}, where="line 7")
+    assert caught.value.message.endswith(says)
+
+
 def test_littles_ratio_counts_depth_and_jobs() -> None:
     seen = {"iops": 80_000.0, "latency_mean_ns": 100_000.0}
     measurement = from_row({**ROW, "queue_depth": 4, "jobs": 2, **seen})

@@ -318,6 +318,8 @@ def test_broken_pairs_are_named_with_the_remedy(tmp_path: Path) -> None:
         assert expected in complaint()
     sidecar_file.unlink()
     assert "metadata file is missing" in complaint()
+    data_file.unlink()
+    assert "there is no such dataset" in complaint()
 
 
 def test_a_foreign_parquet_file_behind_a_right_hash(tmp_path: Path) -> None:

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile, FlushCost
-from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
+from iojoule.datasets.schema import (
+    AskedConditions,
+    Configuration,
+    Measurement,
+    Observations,
+    Workload,
+)
 from iojoule.datasets.vocabulary import Engine, Operation
 from iojoule.model.fit.selection import fit_flush
 from iojoule.recommender.recommend import Recommender
@@ -188,6 +194,22 @@ def test_power_loss_protection_and_forced_unit_access_leave_nothing_to_lose(
         found = answers.recommend(ask(workload, current=TODAY)).durability
         assert found is not None
         assert found.power_cut.writes == 0.0
+
+
+def test_power_loss_protection_that_is_stated_tells_what_a_flush_costs(
+    make_profile: Callable[..., DeviceProfile], ask: Ask
+) -> None:
+    """Every bound waits for the cost of a flush, which nobody measured on most drives."""
+    profile = make_profile()
+    asked = ask(FLUSHING, current=TODAY, free={}, sla="p99 < 50 ms")
+    plain = Recommender(profile).recommend(asked)
+    assert plain.reason_code == "not_shown_to_hold"
+    stated = AskedConditions(power_loss_protection=True)
+    found = Recommender.under(profile, stated).recommend(asked)
+    assert found.recommended is not None
+    assert found.durability is not None
+    assert found.durability.power_cut.writes == 0.0
+    assert any("is assumed to take" in note for note in found.notes)
 
 
 def test_what_the_profile_does_not_know_is_said(recommender: Recommender, ask: Ask) -> None:

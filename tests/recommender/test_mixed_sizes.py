@@ -9,6 +9,8 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.what_if.changes import changed
+from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.workloads.sizes import percent_text, shares_of
 from tests.errors import having
 
@@ -45,13 +47,21 @@ def test_a_mix_joins_the_search(recommender: Recommender, ask: Ask) -> None:
     assert found.counts.total > 1000
 
 
-def test_sizes_that_do_not_stand_for_all_are_said(recommender: Recommender, ask: Ask) -> None:
-    apart = {"useful_request_bytes": 4096, "request_bytes_mix": "4096/50:65536/50"}
-    found = recommender.recommend(ask(apart, current=TODAY, free={}))
-    alone = {"useful_request_bytes": 4096}
-    plain = recommender.recommend(ask(alone, current=TODAY, free={}))
-    assert found.current == plain.current
-    assert any("do not stand for all" in note for note in found.notes)
+def test_sizes_of_another_mean_are_refused(recommender: Recommender, ask: Ask) -> None:
+    for apart in ({"useful_request_bytes": 4096}, {}):
+        asked = ask(apart | {"request_bytes_mix": "4096/50:65536/50"}, current=TODAY, free={})
+        with pytest.raises(InputError, check=having(field="workload.request_bytes_mix")):
+            recommender.recommend(asked)
+
+
+def test_what_if_all_requests_had_one_size(recommender: Recommender, ask: Ask) -> None:
+    mixed = Situation(recommender.profile, ask(MIX, current=TODAY, free={}))
+    alone = changed(mixed, {"size": 8192}, profile_of=lambda name: recommender.profile)
+    assert alone.workload.workload.request_bytes_mix is None
+    recommender.recommend(alone.workload)
+    both = {"size": 16384, "workload.request_bytes_mix": "4096/80:65536/20"}
+    other = changed(mixed, both, profile_of=lambda name: recommender.profile)
+    assert other.workload.workload.request_bytes_mix == "4096/80:65536/20"
 
 
 def test_the_text_is_read_as_it_is_written() -> None:
@@ -59,6 +69,12 @@ def test_the_text_is_read_as_it_is_written() -> None:
     assert text is not None
     assert shares_of(text) == {4096: 0.75, 65536: 0.25}
     assert shares_of("4096/1:4096/1:8192/2") == {4096: 0.5, 8192: 0.5}
+
+
+def test_a_text_that_leaves_out_too_much_is_none() -> None:
+    many = {512 * size: 1.0 for size in range(1, 13)} | {1 << 20: 0.9}
+    assert percent_text(many) is None
+    assert percent_text({512: 0.63, 1024: 0.37}) == "512/63:1024/37"
 
 
 @pytest.mark.parametrize("text", ["1000/50:4096/50", "0/100", "4096/0:8192/0"])

@@ -73,6 +73,20 @@ def test_a_preferred_bound_that_nothing_keeps_is_missed_by_the_least(
     assert missed.reached == pytest.approx(least, rel=2e-3)
 
 
+def test_a_preferred_bound_of_which_nobody_knows_whether_it_holds(
+    recommender: Recommender, ask: Ask
+) -> None:
+    name = "latency_p99_ns_max"
+    work = {"operation": "write", "flush_every_writes": 1}
+    found = recommender.recommend(ask(work, free=FREE, sla={name: 1e6, "soft": [name]}))
+    assert found.recommended is not None
+    (missed,) = found.preferred_missed
+    assert missed.unknown
+    (bound,) = found.bounds
+    assert bound.without is not None
+    assert bound.without.objective_change_percent == pytest.approx(0.0, abs=1e-9)
+
+
 def test_wear_bounds_what_is_written(make_profile: Any, ask: Ask) -> None:
     rated = {"name": "rated", "value": 600e12, "sd": 0.0, "unit": "bytes", "evidence": "datasheet",
              "source": "made up"}  # fmt: skip

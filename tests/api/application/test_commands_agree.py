@@ -41,9 +41,10 @@ def draw(profile: DeviceProfile, source: random.Random) -> tuple[dict[str, Any],
         "operation": kind.operation.value,
         "pattern": kind.pattern.value,
         "useful_request_bytes": size,
+        "request_bytes_coalescible": 2 * size,
     }
     settings = {
-        "request_bytes": size,
+        "request_bytes": size * source.choice([1, 2]),
         "queue_depth": source.choice([1, 2, 8, 64]),
         "jobs": source.choice([1, 3, 8]),
         "engine": source.choice(["libaio", "io_uring"]),
@@ -66,14 +67,17 @@ def agree(profile: DeviceProfile, source: random.Random) -> None:
     asked: dict[str, Any] = {"workload": work, "current": settings, "free": {}, "scope": "device"}
     asked["state"] = {"device_state": "fresh"} if work["operation"] == "write" else {}
     full = recommender.today(parse_workload(asked)).capacity_bytes_per_second.value
-    work |= {"demand_bytes_per_second": full * 10.0 ** source.uniform(-7.0, -0.1)}
+    rate = full * 10.0 ** source.uniform(-7.0, -0.1)
+    if source.random() < 0.5:
+        work |= {"demand_bytes_per_second": rate}
+    else:
+        work |= {"demand_operations_per_second": rate / work["useful_request_bytes"]}
     work |= {"arrival_process": "steady"}
-    question, rate = parse_workload(asked), work["demand_bytes_per_second"]
+    question = parse_workload(asked)
     where = (profile.device, asked)
     row = recommender.today(question)
 
     columns = {name: [value] for name, value in {**work, **settings, **asked["state"]}.items()}
-    del columns["useful_request_bytes"]
     found, _ = Predictors(profile).predict_columns(columns, {}, 1)
     for name in QUANTITIES:
         if (one := getattr(row, name)) is not None and one.value != "unbounded":
@@ -95,7 +99,8 @@ def agree(profile: DeviceProfile, source: random.Random) -> None:
     except IojouleError:
         assert not row.meets_sla or row.busy_share > 0.5, where
 
-    if work["operation"] == "write" and profile.write_state is not None:
+    alone = settings["request_bytes"] == work["useful_request_bytes"]  # a time line merges none
+    if work["operation"] == "write" and profile.write_state is not None and alone:
         writes = {**settings, "operation": "write", "pattern": work["pattern"]}
         joules, _ = DeviceState(profile).joules_per_byte(make_frame(profile, writes, 1)[0])
         story = follow(recommender.predictor, writes, [Phase(1e-3, True, rate)], step_seconds=1e-3)

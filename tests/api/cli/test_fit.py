@@ -6,7 +6,7 @@ import pytest
 
 from iojoule.datasets.characteristics import FILE_NAME
 from iojoule.datasets.profile import load_shipped_profile, read_profile
-from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.provenance import Provenance, SourceFile
 from iojoule.datasets.schema import Judgement
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.datasets.vocabulary import Evidence, Verdict
@@ -76,6 +76,19 @@ def test_doubtful_and_failed_rows_alter_no_profile_unless_doubtful_ones_are_aske
     assert asked != truth
     assert "1 failed measurements are left out" in said
     assert "doubtful" not in said.replace(str(tmp_path), "")
+    (source,) = read_profile(tmp_path / "p.json").sources
+    assert (source.rows_used, source.rows_excluded) == (25, 1)
+
+
+@pytest.mark.parametrize("engine", ["libaio", "io_uring", "spdk"])
+def test_what_leaves_the_engine_out_is_answered_by_the_measured_one(
+    iojoule, tmp_path: Path, engine: str
+) -> None:
+    write_dataset(measured("micron-7450", engine=engine), tmp_path / "runs")
+    assert iojoule("fit", tmp_path / "runs", "-o", tmp_path / "p.json").code == 0
+    defaults = read_profile(tmp_path / "p.json").defaults
+    # one that takes the drive from its file systems is no default
+    assert defaults["engine"] == ("libaio" if engine == "libaio" else "io_uring")
 
 
 def test_nothing_but_doubtful_rows_is_no_profile(iojoule, tmp_path: Path) -> None:
@@ -196,3 +209,16 @@ def test_recipes_that_do_not_exist(iojoule, tmp_path: Path) -> None:
     assert done.code == 3
     assert "broken.toml" in done.err
     assert not out.exists()
+
+
+def test_a_folder_of_many_files_is_cited_in_short(iojoule, tmp_path: Path) -> None:
+    files = [
+        SourceFile(name=f"randread-{depth}-1.json", sha256="0" * 64) for depth in (1, 2, 4, 8, 16)
+    ]
+    plain = measured("micron-7450")
+    columns = {name: plain.column(name).tolist() for name in plain.columns}
+    given = Provenance(importer="test", sources=tuple(files))
+    write_dataset(Dataset.from_columns(columns, given), tmp_path / "runs")
+    assert iojoule("fit", tmp_path / "runs", "-o", tmp_path / "p.json").code == 0
+    (source,) = read_profile(tmp_path / "p.json").sources
+    assert source.citation.endswith("; and 2 more")

@@ -53,6 +53,13 @@ def test_rows_of_a_spreadsheet_become_a_fleet_whose_plan_a_link_shows(page: Page
     expect(page.get_by_label("Drives, row 2, Drives", exact=True)).to_have_value("4")
 
 
+def test_a_drive_without_facts_of_its_own_is_not_offered_among_those_with(page: Page) -> None:
+    page.goto("/ui/")
+    groups = page.get_by_label("Model").locator("optgroup")
+    expect(groups.last).to_have_attribute("label", "Only when measured")
+    expect(groups.last.locator("option")).to_have_text(["Oracle VirtualBox NVMe (emulated)"])
+
+
 def test_a_rejected_cell_says_why_and_the_old_plan_is_gone(page: Page) -> None:
     page.goto("/ui/fleet")
     page.get_by_role("button", name="Take an example").click()

@@ -50,6 +50,19 @@ def test_a_change_says_that_todays_breaks_a_bound(ask) -> None:
     assert "breaks a bound" in found.summary.sentence
 
 
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [(200_000, "misses a preferred bound, this keeps it"), (20_000, "this misses it by less")],
+)
+def test_a_change_for_a_preferred_bound_breaks_no_other(ask, limit: float, says: str) -> None:
+    sla = {"latency_p99_ns_max": limit, "soft": ["latency_p99_ns_max"]}
+    today = {"jobs": 4, "request_bytes": 8192, "queue_depth": 1, "engine": "io_uring"}
+    found = ask("page-reads.toml", sla=sla, current=today, concurrency_max=8)
+    assert found.saving.verdict == "costs more"
+    assert found.current.meets_sla
+    assert says in found.summary.sentence
+
+
 def test_no_change_names_the_best_candidate_and_what_decides(ask) -> None:
     found = ask("page-reads.toml")
     summary = found.summary
@@ -68,6 +81,13 @@ def test_a_saving_below_the_threshold_names_the_threshold_that_takes_it(ask) -> 
     relaxed = float(option[1].rstrip("%"))
     again = ask("kv-reads.toml", current__completion="polled", least_saving_percent=relaxed)
     assert again.action == "change"
+
+
+def test_a_saving_that_is_small_and_unproven_is_not_offered_for_a_lower_threshold(ask) -> None:
+    found = ask("page-reads.toml", least_saving_percent=60)
+    assert found.not_taken.saving.probability < 0.9
+    assert found.summary.verdict == "no_change"
+    assert "--least-saving" not in found.summary.next.command
 
 
 def test_the_bound_that_is_proposed_makes_an_infeasible_request_feasible(ask) -> None:
@@ -153,3 +173,13 @@ def test_the_typed_command_replaces_the_general_one(ask) -> None:
 )
 def test_a_bound_is_rounded_to_the_side_on_which_it_holds(value, up, text) -> None:
     assert rounded(value, up=up) == text
+
+
+@pytest.mark.parametrize("today", [{}, {"queue_depth": 4, "jobs": 4}], ids=["ranking", "stays"])
+def test_where_a_part_of_the_power_is_unknown_the_other_is_offered(root, today) -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb").model_copy(update={"host_power": None})
+    asked = workload_with(root / "examples" / "kv-reads.toml", {})
+    asked = asked.model_copy(update={"current": type(asked.current)(**today)})
+    found = answer(Recommender.under(profile), asked)
+    assert "no CPU power" in found.summary.would_change
+    assert found.summary.next.command.endswith("--scope device")

@@ -95,6 +95,15 @@ def test_a_value_stays_within_what_its_version_takes() -> None:
     assert values["18"]["effective_io_concurrency"] == "1000"
 
 
+@pytest.mark.parametrize(("size", "pages"), [(4096, "8kB"), (14848, "16kB"), (65536, "64kB")])
+def test_postgresql_reads_whole_pages(size: int, pages: str) -> None:
+    found = settings_of(
+        "postgresql=17", configuration(Engine.IO_URING, request_bytes=size), writes=False
+    )
+    values = {line.name: line.value for line in found.settings}
+    assert values["io_combine_limit"] == pages
+
+
 def test_a_job_of_posixaio_has_one_request_at_the_drive() -> None:
     lines = settings_of("postgresql=15", configuration(Engine.POSIXAIO), writes=False).settings
     assert {line.value for line in lines if line.carries == "queue_depth"} == {"1"}

@@ -81,8 +81,26 @@ def test_a_plan_keeps_its_own_promises(profile: DeviceProfile) -> None:
 def test_what_no_drive_serves_is_said_with_its_amount(profile: DeviceProfile) -> None:
     data = stated()
     data["classes"][0]["demand_bytes_per_second"] = 1e12
-    with pytest.raises(InfeasibleError, match=r"class kv: .* of 1e\+06 MB/s"):
+    with pytest.raises(InfeasibleError, match=r"class kv: .* of 1,000,000 MB/s"):
         plan(data, profile)
+
+
+def test_a_share_beyond_the_link_is_a_demand_that_the_fleet_cannot_serve(
+    profile: DeviceProfile,
+) -> None:
+    data = stated()
+    data["classes"][0] |= {"redirectable": False, "demand_bytes_per_second": 1e12}
+    with pytest.raises(InfeasibleError, match="class kv: each of its drives serves the same"):
+        plan(data, profile)
+
+
+def test_a_fleet_whose_drives_all_serve_alike_has_a_frontier(profile: DeviceProfile) -> None:
+    data = stated()
+    data["classes"][0] |= {"redirectable": False, "demand_bytes_per_second": 1e9}
+    planner = Planner(Fleet.model_validate(data), {DEVICE: profile})
+    assert planner.budgets_between(points=3)
+    with pytest.raises(InputError, match="swap the least and the most"):
+        planner.budgets_between(least=500.0, most=400.0)
 
 
 def test_a_budget_below_rest_says_what_rest_needs(profile: DeviceProfile) -> None:
@@ -239,6 +257,39 @@ def test_a_mode_at_its_share_draws_what_the_recommender_says(
         assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
 
 
+def test_requests_of_several_sizes_are_planned_as_recommend_judges_them(
+    profile: DeviceProfile,
+) -> None:
+    share = 5e7
+    work = {
+        "operation": "read", "useful_request_bytes": 19456,
+        "request_bytes_mix": "4096/75:65536/25",
+    }  # fmt: skip
+    model = DriveModel(profile, 0.9, Scope.DEVICE)
+    (mode, *_) = model.modes(parse_workload({"workload": work}), Part.ALL, None, share)
+    asked = parse_workload(
+        {
+            "workload": work | {"demand_bytes_per_second": share},
+            "current": mode.configuration.model_dump(exclude_none=True),
+            "free": {}, "scope": "device",
+        }
+    )  # fmt: skip
+    row = Recommender(profile).recommend(asked).current
+    assert row.device_power_watts is not None
+    drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
+    assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
+
+
+def test_flushes_of_unknown_cost_are_planned_no_more_than_recommended(
+    profile: DeviceProfile,
+) -> None:
+    data = stated()
+    flushed = {"operation": "write", "flush_every_writes": 1}
+    data["classes"][0]["workload"] = {"workload": flushed}
+    with pytest.raises(InfeasibleError, match="what a flush costs is not known"):
+        plan(data, profile)
+
+
 @settings(max_examples=12, deadline=None)
 @given(
     st.floats(-5.0, 0.5),
@@ -286,6 +337,32 @@ def test_a_tighter_sla_costs_no_less(
     slas = ({}, {"latency_p99_ns_max": 1e9}, {"latency_p99_ns_max": 5e7})
     loose, *tight = map(bound_watts, slas)
     assert loose <= 1.01 * min(tight)
+
+
+def test_drives_whose_idle_power_is_hardly_known_rest_rather_than_serve_nothing() -> None:
+    profiles = {name: load_shipped_profile(name) for name in ("wd-zn540", DEVICE)}
+    work = {
+        "operation": "mixed", "read_fraction": 0.21, "pattern": "random",
+        "useful_request_bytes": 131072,
+    }  # fmt: skip
+    groups = [
+        {"name": name, "device": name, "count": 50, "domain": "rack", "classes": ["kv"]}
+        for name in profiles
+    ]
+    before = 0.0
+    for demand in (6e6, 60e6, 300e6, 600e6):
+        asked = {
+            "name": "kv", "workload": {"workload": work}, "redirectable": True,
+            "demand_bytes_per_second": demand,
+        }  # fmt: skip
+        data = stated(drives=groups, classes=[asked], scope="device")
+        (found,) = Planner(Fleet.model_validate(data), profiles).plans()
+        serving = [
+            one for group in found.groups for one in group.assignments if one.doing == "serving"
+        ]
+        assert sum(one.drives for one in serving) <= 2
+        assert found.expected_watts >= before
+        before = found.expected_watts
 
 
 @settings(max_examples=50, deadline=None)

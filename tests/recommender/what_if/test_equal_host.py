@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from iojoule.api.reports.what_if import verdict
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.prior.host import expected_cpu, host_standing, on_host_of
@@ -98,6 +99,16 @@ def test_what_changes_no_drive_is_compared_in_the_question_s_scope(
 ) -> None:
     base = make_profile().model_copy(update={"host_power": expected_cpu()})
     assert asked(base, question, {}, growth=2.0).compared_scope is Scope.DEVICE_CPU
+
+
+def test_where_no_power_of_the_host_is_known_that_of_the_drives_is_compared(
+    make_profile: MakeProfile, question: WorkloadProfile
+) -> None:
+    base = make_profile().model_copy(update={"host_power": None, "system_power": None})
+    found = asked(base, question, {}, growth=2.0)
+    assert found.base.answer.scope is Scope.DEVICE_CPU
+    assert found.compared_scope is Scope.DEVICE
+    assert verdict(found).startswith("With growth = 2.0 the drives draw")
 
 
 def test_a_moved_drive_is_no_better_than_interpolated_and_keeps_itself(

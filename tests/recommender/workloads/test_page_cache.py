@@ -60,10 +60,22 @@ def test_blocks_at_random_are_found_as_often_as_they_are_kept() -> None:
     assert drive_bytes(rated, 2 * GIB) == pytest.approx(0.75 * 4 * 1000 * 8192)
 
 
-def test_a_block_that_is_read_once_is_found_never() -> None:
-    once = BUFFERED.replace("time_based\n", "") + "rw=randread\nrate_iops=1000\n"
-    profile = parse_fio_job(once, Path("job.fio"), cache=PageCache(4 * GIB))
-    assert profile.workload.demand_bytes_per_second == pytest.approx(4 * 1000 * 8192)
+@pytest.mark.parametrize(
+    ("jobs", "options", "found"),
+    [
+        (1, "", 0.0),
+        (1, "norandommap=1\n", 0.5),
+        (4, "", 0.75 * 0.5),  # the first of four finds it never
+        (4, "norandommap\n", 0.5),
+    ],
+)
+def test_a_block_is_found_where_it_was_read_before(jobs: int, options: str, found: float) -> None:
+    once = BUFFERED.replace("time_based\n", "").replace("numjobs=4", f"numjobs={jobs}")
+    text = f"{once}rw=randread\nrate_iops=1000\n{options}"
+    profile = parse_fio_job(text, Path("job.fio"), cache=PageCache(4 * GIB))
+    expected = (1.0 - found) * jobs * 1000 * 8192
+    assert profile.workload.demand_bytes_per_second == pytest.approx(expected)
+    assert any("reads each block once" in note for note in profile.notes) == (not found)
 
 
 def test_a_file_in_memory_leaves_the_drive_alone() -> None:

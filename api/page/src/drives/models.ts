@@ -13,8 +13,11 @@ export function models(
       ? "Performance and power measured"
       : one.performance || one.power
         ? "Partly measured"
-        : "From published facts";
-  const rank = (one: DeviceSummary) => Number(one.performance) + Number(one.power);
+        : one.drive_class === "emulated" // no facts of its own: it does what its machine does
+          ? "Only when measured"
+          : "From published facts";
+  const rank = (one: DeviceSummary) =>
+    Number(one.performance) + Number(one.power) - Number(one.drive_class === "emulated");
   return [...devices]
     .sort((one, other) => rank(other) - rank(one) || one.model.localeCompare(other.model))
     .map((one) => [one.id, one.model, group(one)]);
