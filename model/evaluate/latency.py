@@ -27,8 +27,9 @@ N), and m = N s = C R(1) the knee.
   sees the time average, so its mean latency T solves the curve at n - 1 = l T (Little's law):
   T = R(1) (1 - (a l)^q)^(-1/q), at most R(N), with (a l)^q = (1 - s^q) r^q but for a factor
   N / (N - 1). With q = 1 this is exact for an open product-form network of balanced stations, such
-  as dies chosen at random. q lies between 1 and the profile's sharpness: the number in flight
-  fluctuates, and below the knee the curve is straight.
+  as dies chosen at random. q is the profile's sharpness, but less at knees of few
+  requests, where the number in flight fluctuates. Where a bottleneck that all share bends the curve
+  sharply, dies still collide below the knee: up to COLLISIONS of R(1) is added.
 * Waiting: P(wait) v / (C (1 - r)) with P(wait) = r^(sqrt(2 (servers + 1)) - 1) (Sakasegawa, "An
   approximation formula L_q = a r^b / (1 - r)", Ann. Inst. Statist. Math. 29, 1977; exact for M/M/1)
   and v = (c_a^2 + c_s^2) / 2 (Allen and Cunneen; exact for M/G/1 by Pollaczek and Khinchine). There

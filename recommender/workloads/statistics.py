@@ -61,7 +61,8 @@ class Seen:
             # two whole levels whose mean is what was counted
             mean = max(1.0, self.queued_seconds / self.busy_seconds)
             more = self.busy_seconds * (mean % 1.0)
-            in_flight = {int(mean): self.busy_seconds - more, int(mean) + 1: more}
+            levels = {int(mean): self.busy_seconds - more, int(mean) + 1: more}
+            in_flight = {level: seconds for level, seconds in levels.items() if seconds > 0.0}
         share = None if self.sequential is None or not requests else self.sequential / requests
         return IoWindow(
             seconds=self.seconds or None,
