@@ -115,7 +115,8 @@ def test_longer_measurements_make_nothing_shorter(
     frame, latencies = drive
     less, longer = (seen(frame, latencies, **{name: each}) for each in (times, times * more))
     for other in ORDER:
-        assert (longer.at(other) >= less.at(other) * (1 - 1e-9)).all()
+        for scale in (-1.0, 0.0, 1.0):
+            assert (longer.at(other, scale) >= less.at(other, scale) * (1 - 1e-9)).all()
 
 
 @given(st.dictionaries(st.sampled_from(ORDER), st.floats(0.1, 10.0), min_size=1))
@@ -145,8 +146,13 @@ def test_a_measurement_outside_the_interval_makes_others_less_sure(
 ) -> None:
     """What the profile does not know of this host, it does not know of the next configuration."""
     frame, latencies = drive
-    before, band = latencies.band(P99), seen(frame, latencies, **{P99: 8.0}).band(P99)
-    assert (np.log(band.high / band.low)[1:] > np.log(before.high / before.low)[1:]).all()
+    before = latencies.band(P99)
+    for times, end in ((8.0, "high"), (1 / 8.0, "low")):
+        band = seen(frame, latencies, **{P99: times}).band(P99)
+        left, right = (
+            np.abs(np.log(getattr(each, end) / each.value))[1:] for each in (before, band)
+        )
+        assert (right > left).all()
     outside = seen(frame, latencies, **{P99: 8.0}).observed
     assert outside is not None
     assert set(outside.outside) == {P99}

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
@@ -69,6 +71,33 @@ def test_a_bound_that_waits_for_unknown_flushes_holds_where_it_was_measured(ask:
     assert seen.recommended.configuration == seen.current.configuration
     late = recommender.recommend(parse_workload(question | {"observed": {"latency_p99_ns": 6e6}}))
     assert late.recommended is None
+
+
+@settings(max_examples=25)
+@given(
+    st.floats(0.02, 50.0),
+    st.floats(1.0, 3.0),
+    st.sampled_from(["poisson", "steady", "bursts"]),
+    st.floats(2.0, 5.0),
+    st.floats(4.5, 7.0),
+)
+def test_who_sees_longer_latencies_is_offered_no_more(
+    recommender: Recommender, ask: Ask, times: float, more: float, arrivals: str, rate: float,
+    bound: float,
+) -> None:  # fmt: skip
+    demand = {"demand_operations_per_second": 10.0**rate, "arrival_process": arrivals}
+    asked = {
+        "current": TODAY,
+        "free": {"queue_depth": "all", "jobs": [1, 4], "power_state": "all"},
+        "sla": {"latency_p99_ns_max": 10.0**bound},
+    }
+    feasible = [
+        recommender.recommend(
+            ask(demand, observed={"latency_p99_ns": 1e5 * each}, **asked)
+        ).counts.feasible
+        for each in (times, times * more)
+    ]
+    assert feasible[1] <= feasible[0]
 
 
 def test_it_is_of_todays_demand_alone(recommender: Recommender, ask: Ask) -> None:
