@@ -49,7 +49,7 @@ def test_savings_are_covered_after_the_choice(ours: Summary) -> None:
 
 
 def test_point_predictions_break_more(outcomes: list[Outcome]) -> None:
-    ours, points = summaries(outcomes)
+    ours, _, points = summaries(outcomes)
     assert points.violated.share is not None
     assert ours.violated.share is not None
     assert points.violated.share > ours.violated.share
