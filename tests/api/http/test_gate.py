@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from starlette.datastructures import Headers
-from starlette.types import Message
+from starlette.types import Message, Receive
 
 from iojoule.api.http import access
 from iojoule.api.http.access import Access, AccessControl
@@ -257,13 +257,9 @@ def test_places_are_given_back(service: httpx.Client) -> None:
         assert service.post("/predict", content=b"{", headers=JSON).status_code == 400
 
 
-def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "PIECE_SECONDS", 0.01)
+def status_of(receive: Receive) -> int:
+    """Of a prediction whose body comes like this."""
     sent: list[Message] = []
-
-    async def never() -> Message:
-        await anyio.sleep_forever()
-        raise AssertionError
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -273,15 +269,24 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) 
             "type": "http", "method": "POST", "path": "/predict", "query_string": b"",
             "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
         }  # fmt: skip
-        await create_app()(scope, never, send)
+        await create_app()(scope, receive, send)
 
     anyio.run(ask)
-    assert sent[0]["status"] == 408
+    return int(sent[0]["status"])
+
+
+def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "PIECE_SECONDS", 0.01)
+
+    async def never() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    assert status_of(never) == 408
 
 
 def test_a_body_that_trickles_does_not_keep_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "PIECE_SECONDS", 0.1)
-    sent: list[Message] = []
     pieces = iter(range(1000))
 
     async def trickles() -> Message:
@@ -289,18 +294,7 @@ def test_a_body_that_trickles_does_not_keep_its_place(monkeypatch: pytest.Monkey
         await anyio.sleep(0.02)
         return {"type": "http.request", "body": b" ", "more_body": True}
 
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def ask() -> None:
-        scope = {
-            "type": "http", "method": "POST", "path": "/predict", "query_string": b"",
-            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-        }  # fmt: skip
-        await create_app()(scope, trickles, send)
-
-    anyio.run(ask)
-    assert sent[0]["status"] == 408
+    assert status_of(trickles) == 408
 
 
 @pytest.mark.parametrize(
