@@ -118,8 +118,8 @@ class Attribution(Section):
         together_percent: Of all of them, the saving.
         orders: In how many orders they can be changed one after the other; shares average them.
         impossible: How many configurations in between cannot exist, by reason.
-        below_demand: How many in between do not carry the demand; their energy is that of the
-            work that they do.
+        below_demand: How many in between carry neither the demand nor what today's does of it;
+            their energy is that of the work that they do.
     """
 
     knobs: list[KnobEffect]
