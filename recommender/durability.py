@@ -8,11 +8,14 @@ after every n writes has at most n of them unflushed, so a power cut takes at mo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.evaluate.equal_work import Demand
 from iojoule.model.evaluate.latency import Flush
+from iojoule.recommender.candidates import demand_of
 from iojoule.recommender.request import Observed, WorkloadProfile
 from iojoule.recommender.response import DurabilityAnswer, PowerCut, Row, Weaker
 
@@ -43,6 +46,13 @@ def flush_of(profile: DeviceProfile, workload: WorkloadProfile) -> Flush | None:
     if profile.valid_for.power_loss_protection:
         return Flush(share / every, *PROTECTED_FLUSH_NS)
     return Flush(share / every, np.nan)
+
+
+def demand_with_flushes(
+    profile: DeviceProfile, workload: WorkloadProfile, current_bytes: int
+) -> Demand:
+    """The demand of a workload profile, and what its flushes cost on a drive."""
+    return replace(demand_of(workload, current_bytes), flush=flush_of(profile, workload))
 
 
 def ladder(profile: DeviceProfile, workload: WorkloadProfile) -> list[WorkloadProfile]:

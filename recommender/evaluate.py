@@ -262,8 +262,8 @@ class Judge:
             reached[:, column] = value
             missed = value / limit - 1.0 if name.endswith("_max") else limit / value - 1.0
             violations[:, column] = np.maximum(missed, 0.0)
-        violations[:, self.unknown] = np.inf
-        self._see(work, reached, violations)
+        if self.unknown.any():
+            violations[self._unknown_of(work)] = np.inf
         return Judged(
             frame,
             prediction,
@@ -277,22 +277,15 @@ class Judge:
             self.unknown,
         )
 
-    def _see(self, work: Work, reached: Floats, violations: Floats) -> None:
-        """Let the configuration whose latency was measured keep what was seen, in place.
-
-        A latency that was measured at the demand shows that the demand is served.
-        """
+    def _unknown_of(self, work: Work) -> NDArray[np.bool_]:
+        """Which bounds nobody knows of which row: not those that were measured of it."""
+        unknown = np.tile(self.unknown, (len(work.busy), 1))
         observed = work.latencies.observed
         if observed is None:
-            return
-        for column, (name, limit) in enumerate(self.limits.items()):
-            rows = observed.itself
-            if name == DEMAND:
-                reached[rows, column] = np.maximum(reached[rows, column], limit)
-                violations[rows, column] = 0.0
-            elif LATENCY_MAXIMA.get(name) in observed.measured:
-                missed = reached[rows, column] / limit - 1.0
-                violations[rows, column] = np.maximum(missed, 0.0)
+            return unknown
+        known = (DEMAND, *observed.measured)
+        measured = np.array([LATENCY_MAXIMA.get(name, name) in known for name in self.limits])
+        return np.asarray(unknown & ~(observed.itself[:, None] & measured))
 
     def _reached(self, name: str, work: Work, powers: dict[str, Floats]) -> Floats:
         scale = self.scales[name]
@@ -305,6 +298,9 @@ class Judge:
             return self._years(work.host_writes * more)
         margin = np.exp(-scale * work.log_capacity_half * work.capacity_elasticity)
         carried = work.capacity_bytes * margin
+        observed = work.latencies.observed
+        if name == DEMAND and observed is not None:  # latency at the demand shows that it is served
+            carried = np.where(observed.itself, np.maximum(carried, self.limits[DEMAND]), carried)
         return carried / self.question.demand.useful_bytes if name == "iops_min" else carried
 
     def _years(self, bytes_per_second: Floats) -> Floats:

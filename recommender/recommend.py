@@ -21,7 +21,7 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
 from iojoule.recommender import durability, explain, pareto
-from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
+from iojoule.recommender.candidates import build_candidates, with_limits_of
 from iojoule.recommender.evaluate import (
     DEMAND,
     OF_LATENCY,
@@ -196,8 +196,9 @@ class Recommender:
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, and today's configuration judged; the default one where none is stated."""
-        predictor, _ = predictor_for(self.predictor, workload, candidates.current.request_bytes)
-        demand = self._demand(workload, candidates)
+        current_bytes = candidates.current.request_bytes
+        predictor, _ = predictor_for(self.predictor, workload, current_bytes)
+        demand = durability.demand_with_flushes(self.profile, workload, current_bytes)
         today = predicted(predictor, candidates.current_frame(), demand)
         question = self._question(workload, demand, today)
         check_answerable(question, self.layout, today.prediction)
@@ -210,12 +211,6 @@ class Recommender:
             judge = Judge(predictor, self.layout, replace(question, observed=observed))
             judged = judge.judge(today)
         return judge, judged
-
-    def _demand(self, workload: WorkloadProfile, candidates: Candidates) -> Demand:
-        return replace(
-            demand_of(workload, candidates.current.request_bytes),
-            flush=durability.flush_of(self.profile, workload),
-        )
 
     def _question(self, workload: WorkloadProfile, demand: Demand, today: Predicted) -> Question:
         """What is asked, today's configuration being what it is."""
@@ -370,13 +365,14 @@ class Recommender:
         if limit is None or candidates.count > KEPT_CANDIDATES:
             return []
         blocks = list(self._evaluated(last.judge, last.workload, candidates))
-        today = last.reference.predicted
+        today, current_bytes = last.reference.predicted, candidates.current.request_bytes
         least, most, kept = 0.0, 1.0, None
         for _ in range(DEMAND_HALVINGS):
             share = 0.5 * (least + most)
             less = {name: share * value for name in DEMANDS if (value := getattr(asked, name))}
             scaled = last.workload.model_copy(update={"workload": asked.model_copy(update=less)})
-            question = self._question(scaled, self._demand(scaled, candidates), today)
+            demand = durability.demand_with_flushes(self.profile, scaled, current_bytes)
+            question = self._question(scaled, demand, today)
             judge = Judge(last.judge.predictor, self.layout, question)
             steps = Steps(judge)
             if scaled.has_current:

@@ -145,7 +145,7 @@ class Observed(Section):
 
     @property
     def stated(self) -> dict[str, float]:
-        """Ns by quantity."""
+        """Latencies in ns, by quantity."""
         return self.model_dump(exclude_none=True)
 
 

@@ -27,7 +27,6 @@ Picker = Literal["intervals", "measured", "points"]
 PICKERS: tuple[Picker, ...] = get_args(Picker)
 """With the stated confidence, likewise beside today's latency, and on point predictions."""
 
-
 MEAN, TAIL = "latency_mean_ns", "latency_p99_ns"
 
 

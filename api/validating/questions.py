@@ -91,6 +91,11 @@ class Asked:
         """Useful bytes a second."""
         return self.workload.workload.demand_bytes_per_second
 
+    @property
+    def power(self) -> str:
+        """Whose power counts, as a name of the truth."""
+        return f"{self.workload.scope.value}_power_watts"
+
     def confidences(self) -> dict[str, float]:
         """With which each bound is to be kept; the demand is one of them."""
         sla = self.workload.sla
@@ -123,7 +128,7 @@ class Asked:
 
     def costs(self) -> Floats:
         """The true objective of every row: W, J per useful byte, or that times seconds."""
-        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
+        watts = self.truth[self.power]
         objective = self.workload.effective_objective
         if objective is Objective.WATTS:
             return watts
@@ -151,13 +156,12 @@ class Asked:
         a demand the faster one draws the idle power of today's power state for the rest.
         """
         today, served = self.today, self.truth["served_bytes_per_second"]
-        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
         if self.demand is not None:
             rate = float(min(served[today], served[row]))
             most = self._watts_at(today, rate)
             return 100.0 * (most - self._watts_at(row, rate)) / most
         idle = float(self.table.drive.with_leakage(self.table.idle_watts)[today])
-        net = (watts - idle) / served
+        net = (self.truth[self.power] - idle) / served
         return float(100.0 * (net[today] - net[row]) / self.energy()[today])
 
     def _watts_at(self, row: int, rate: float) -> float:
@@ -165,11 +169,11 @@ class Asked:
         truth = self.truth
         if rate < truth["served_bytes_per_second"][row]:
             truth = self.at_demand(np.array([row]), rate)
-        return float(truth[f"{self.workload.scope.value}_power_watts"][row])
+        return float(truth[self.power][row])
 
     def energy(self) -> Floats:
         """True energy of every row in the question's scope, J per useful byte."""
-        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
+        watts = self.truth[self.power]
         return watts / self.truth["served_bytes_per_second"]
 
 

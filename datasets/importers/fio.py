@@ -40,7 +40,13 @@ from iojoule.datasets.importers.fio_jobs import (
 )
 from iojoule.datasets.importers.fio_logs import LOG_OF_RESULT, log_of
 from iojoule.datasets.importers.fio_sessions import Origin, origin, sessions
-from iojoule.datasets.importers.power_log import PowerLog, between, parse_power_log
+from iojoule.datasets.importers.power_log import (
+    FEWEST,
+    LARGEST_GAP,
+    PowerLog,
+    between,
+    parse_power_log,
+)
 from iojoule.datasets.littles_law import FAIL_ABOVE, WARN_ABOVE, littles_message
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import COLUMNS, from_row
@@ -316,13 +322,13 @@ class _Gathered:
                 )
             else:
                 why = (
-                    "gives no run a mean, which takes 30 readings and no gap above 5 % of the run, "
-                    "in a file of its own"
+                    f"gives no run a mean, which takes {FEWEST} readings and no gap above "
+                    f"{LARGEST_GAP:.0%} of the run, in a file of its own"
                 )
             raise InputError(f"{log.path}: {why}", field="power")
         self.sources.append(SourceFile.of(self.power.path))
         self.warnings += [
-            f"{name}: no power: fewer than 30 readings, a gap, or several runs in one file"
+            f"{name}: no power: fewer than {FEWEST} readings, a gap, or several runs in one file"
             for name in self.unmetered
         ]
 

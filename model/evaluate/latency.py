@@ -48,7 +48,7 @@ them, and states its drives. They are assumptions about any other drive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -507,10 +507,7 @@ class ServedLatency:
             return self._predicted(name, scale)
         value, high, end = (self._predicted(name, each) for each in (0.0, 1.0, scale))
         latency = self.observed.moved(name, value, high, end, scale)
-        for lower in NOT_BELOW.get(name, ()):
-            if lower in self.full.bands:
-                latency = longer_of(latency, self.at(lower, scale))
-        return latency
+        return self._no_shorter(name, latency, lambda lower: self.at(lower, scale))
 
     def _predicted(self, name: str, scale: float) -> Floats:
         """As `at`, as predicted."""
@@ -520,9 +517,15 @@ class ServedLatency:
     def _in_order(self, name: str, scale: float) -> Floats:
         """As predicted without flushes; a percentile is no shorter than a lower one."""
         latency = self._queued(name, scale)
+        return self._no_shorter(name, latency, lambda lower: self._in_order(lower, scale))
+
+    def _no_shorter(
+        self, name: str, latency: Floats, latency_of: Callable[[str], Floats]
+    ) -> Floats:
+        """A quantity raised to those that it is at least as long as."""
         for lower in NOT_BELOW.get(name, ()):
             if lower in self.full.bands:
-                latency = longer_of(latency, self._in_order(lower, scale))
+                latency = longer_of(latency, latency_of(lower))
         return latency
 
     def band(self, name: str) -> Band:

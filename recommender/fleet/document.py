@@ -24,6 +24,7 @@ from iojoule.datasets.schema import (
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.request import (
+    DEMANDS,
     Scope,
     WorkloadProfile,
     is_json,
@@ -305,7 +306,7 @@ def _read(data: dict[str, Any], where: str, folder: Path | None) -> dict[str, An
             loaded = load_workload(folder / stated).model_dump(exclude_unset=True)
             # the class states the demand of all its drives; a profile's own is of one host
             loaded.pop("observed", None)
-            for field in ("demand_bytes_per_second", "demand_operations_per_second"):
+            for field in DEMANDS:
                 loaded["workload"].pop(field, None)
             item["workload"] = loaded
     return read

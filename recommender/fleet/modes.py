@@ -38,8 +38,8 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
-from iojoule.recommender.candidates import build_candidates, demand_of, with_limits_of
-from iojoule.recommender.durability import flush_of
+from iojoule.recommender.candidates import build_candidates, with_limits_of
+from iojoule.recommender.durability import demand_with_flushes, flush_of
 from iojoule.recommender.evaluate import Judge, Judged, Question, predicted
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
@@ -380,8 +380,10 @@ class DriveModel:
         if share_bytes_per_second is not None:
             return self._described(found, judge, part, peak_over_mean, drives_per_host)
         most = self._counted(found, judge.question.demand.rest, drives_per_host).capacity
-        stated = self._demand(
-            _part_of(workload, part, self.confidence, 1.0), candidates.current.request_bytes
+        stated = demand_with_flushes(
+            self.profile,
+            _part_of(workload, part, self.confidence, 1.0),
+            candidates.current.request_bytes,
         )
         stated = replace(stated, rest=judge.question.demand.rest)
         loads, judge, found = self._loaded(judge, found.frame, stated, most)
@@ -441,7 +443,7 @@ class DriveModel:
         )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
-        demand = self._demand(asked, current_bytes)
+        demand = demand_with_flushes(self.profile, asked, current_bytes)
         if demand.bytes_per_second is None:  # what each will serve is not known yet
             demand = replace(demand, rest=_restful(asked))
         question = Question(
@@ -449,9 +451,6 @@ class DriveModel:
         )
         predictor, _ = predictor_for(self.predictor, asked, current_bytes)
         return Judge(predictor, self.layout, question)
-
-    def _demand(self, asked: WorkloadProfile, current_bytes: int) -> Demand:
-        return replace(demand_of(asked, current_bytes), flush=flush_of(self.profile, asked))
 
     def _counted(self, judged: Judged, rest: float, drives_per_host: int) -> _Counted:
         frame, work = judged.frame, judged.work

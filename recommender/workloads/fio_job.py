@@ -17,6 +17,7 @@ from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, Sizes, 
 from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.schema import Workload
 from iojoule.recommender.request import (
+    DEMANDS,
     Current,
     WorkloadProfile,
     lines_of,
@@ -231,8 +232,6 @@ MAPPED = frozenset(_MAPPED.split())
 
 ORGANISATIONAL = frozenset(_ORGANISATIONAL.split())
 """Options that say how a run is made and recorded, not what the application does."""
-
-DEMANDS = ("demand_bytes_per_second", "demand_operations_per_second")
 
 
 @dataclass(frozen=True)

@@ -233,51 +233,38 @@ def test_reads_and_writes_apart_need_no_more_watts_than_together(profile: Device
     assert plan(data, profile).objective <= together.objective * 1.002
 
 
-@pytest.mark.parametrize("share", [4096.0, 5e7])
-def test_a_mode_at_its_share_draws_what_the_recommender_says(
-    share: float, profile: DeviceProfile
-) -> None:
-    from iojoule.recommender.recommend import Recommender
+SEVERAL_SIZES = {
+    "operation": "read", "useful_request_bytes": 19456, "request_bytes_mix": "4096/75:65536/25"
+}  # fmt: skip
 
-    question = {"workload": {"operation": "read", "arrival_process": "steady"}}
+
+@pytest.mark.parametrize(
+    ("work", "share"),
+    [
+        ({"operation": "read", "arrival_process": "steady"}, 4096.0),
+        ({"operation": "read", "arrival_process": "steady"}, 5e7),
+        (SEVERAL_SIZES, 5e7),
+    ],
+)
+def test_a_mode_at_its_share_draws_what_the_recommender_says(
+    work: dict[str, Any], share: float, profile: DeviceProfile
+) -> None:
     model = DriveModel(profile, 0.9, Scope.DEVICE)
-    modes = model.modes(parse_workload(question), Part.ALL, None, share)
+    modes = model.modes(parse_workload({"workload": work}), Part.ALL, None, share)
     recommender = Recommender(profile)
     for mode in modes[:3]:
         asked = parse_workload(
             {
-                "workload": question["workload"] | {"demand_bytes_per_second": share},
+                "workload": work | {"demand_bytes_per_second": share},
                 "current": mode.configuration.model_dump(exclude_none=True),
                 "free": {}, "scope": "device",
             }
         )  # fmt: skip
         row = recommender.recommend(asked).current
+        assert row is not None
         assert row.device_power_watts is not None
         drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
         assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
-
-
-def test_requests_of_several_sizes_are_planned_as_recommend_judges_them(
-    profile: DeviceProfile,
-) -> None:
-    share = 5e7
-    work = {
-        "operation": "read", "useful_request_bytes": 19456,
-        "request_bytes_mix": "4096/75:65536/25",
-    }  # fmt: skip
-    model = DriveModel(profile, 0.9, Scope.DEVICE)
-    (mode, *_) = model.modes(parse_workload({"workload": work}), Part.ALL, None, share)
-    asked = parse_workload(
-        {
-            "workload": work | {"demand_bytes_per_second": share},
-            "current": mode.configuration.model_dump(exclude_none=True),
-            "free": {}, "scope": "device",
-        }
-    )  # fmt: skip
-    row = Recommender(profile).recommend(asked).current
-    assert row.device_power_watts is not None
-    drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
-    assert drawn == pytest.approx(row.device_power_watts.value, rel=1e-9)
 
 
 def test_flushes_of_unknown_cost_are_planned_no_more_than_recommended(
