@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,14 +89,15 @@ class Predicted:
             None if alone is None else alone.take(rows, alone.bands),
         )
 
-    def then(self, others: Predicted) -> Predicted:
-        """These and then others, of the quantities that are known of the others."""
-        alone = others.alone
-        if alone is not None:
-            assert self.alone is not None
-            alone = below(self.alone, alone, activity=False)
-        frame = join([self.frame, others.frame])
-        return Predicted(frame, below(self.prediction, others.prediction), alone)
+
+def together(parts: Sequence[Predicted]) -> Predicted:
+    """Candidates below each other, of the quantities that are known of the last."""
+    alone = [part.alone for part in parts if part.alone is not None]
+    return Predicted(
+        join([part.frame for part in parts]),
+        below([part.prediction for part in parts]),
+        below(alone, activity=False) if len(alone) == len(parts) else None,
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -34,7 +33,7 @@ from iojoule.model.evaluate.uncertainty import (
     with_shared_surface,
 )
 from iojoule.recommender import pareto
-from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged, Predicted
+from iojoule.recommender.evaluate import DEMAND, Evaluated, Judge, Judged, Predicted, together
 from iojoule.recommender.factors import Objective
 from iojoule.recommender.pareto import simplest_first_of
 from iojoule.recommender.request import Scope
@@ -253,7 +252,7 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         return SearchResult(0, nothing, np.zeros((0, 3)), None, frame.take(close), 0.0)
     front, costs = fronts[0]
     if len(fronts) > 1:
-        front = reduce(Predicted.then, [part[0] for part in fronts])
+        front = together([part[0] for part in fronts])
         costs = np.concatenate([part[1] for part in fronts])
         kept = pareto.front(costs, front.frame)
         front, costs = front.take(kept), costs[kept]
@@ -263,12 +262,12 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
         kept = kept[pareto.front(costs[kept, :-1], front.frame.take(kept))]
         front, costs = front.take(kept), costs[kept, :-1]
-    pool = reduce(Predicted.then, [part[0] for part in pools])
+    pool = together([part[0] for part in pools])
     order = np.concatenate([part[1] for part in pools])
     order = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)[
         np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
     ]
-    pool = pool.take(order[:POOL]).then(front)
+    pool = together([pool.take(order[:POOL]), front])
     return SearchResult(feasible, front.frame, costs, pool, None, missed)
 
 
@@ -391,7 +390,7 @@ class _Compared:
         beside: Callable[[int], Judge] | None,
     ) -> None:
         self._pool = pool.frame
-        both = reference.predicted.then(pool)
+        both = together([reference.predicted, pool])
         frame = both.frame
         judged = (judge if beside is None else beside(len(frame))).judge(both)
         self.objective: Floats = judged.costs[1:, 0]

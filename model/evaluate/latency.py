@@ -314,7 +314,9 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
         relieved = loop.buffer_requests / (loop.buffer_requests + knee)
         relieved = relieved * np.cbrt(loop.buffered_share)
 
-    corner = 1.0 - np.clip((1.0 - 1.0 / knee**4) / loop.sharpness, _SHARPEST, _SOFTEST)
+    corner = 1.0 - np.clip(
+        (1.0 - 1.0 / np.square(knee * knee)) / loop.sharpness, _SHARPEST, _SOFTEST
+    )
     flat = 1.0 - corner * (1.0 - SOFTENING / knee * (1.0 - relieved))
     bend = 1.0 / flat
     crowd = np.exp(bend * log_load) - np.exp(bend * (log_load + log_share))
@@ -327,7 +329,7 @@ def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
         inside = inside + FRONT_END * alone * relieved * load
     at_knee = np.sqrt(corner * (1.0 - share))
     colliding = COLLISIONS * (1.0 - 1.0 / knee) * at_knee * (1.0 - relieved)
-    colliding = colliding * (1.0 - (1.0 - load) ** 4)
+    colliding = colliding * (1.0 - np.square(np.square(1.0 - load)))
     inside = np.minimum(inside * (np.exp(-flat * np.log1p(-crowd)) + colliding), full)
 
     scale = varies * each / (1.0 - load)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -96,21 +96,22 @@ class Prediction:
         return [EVIDENCE[code] for code in codes]
 
 
-def below(first: Prediction, second: Prediction, *, activity: bool = True) -> Prediction:
-    """Two predictions below each other, of the quantities that the second one has.
+def below(parts: Sequence[Prediction], *, activity: bool = True) -> Prediction:
+    """Predictions below each other, of the quantities that the last one has.
 
-    Without `activity` that of the second is left as it is.
+    Without `activity` that of the last is left as it is.
     """
 
-    def both(above: Any, under: Any) -> Any:
-        if isinstance(above, np.ndarray):
-            return np.concatenate([above, under])
-        return type(above)(*map(both, vars(above).values(), vars(under).values()))
+    def under(*items: Any) -> Any:
+        if isinstance(items[-1], np.ndarray):
+            return np.concatenate(items)
+        return type(items[-1])(*map(under, *(vars(item).values() for item in items)))
 
+    last = parts[-1]
     return Prediction(
-        {name: both(first.bands[name], band) for name, band in second.bands.items()},
-        both(first.evidence, second.evidence),
-        both(first.activity, second.activity) if activity else second.activity,
+        {name: under(*(part.bands[name] for part in parts)) for name in last.bands},
+        np.concatenate([part.evidence for part in parts]),
+        under(*(part.activity for part in parts)) if activity else last.activity,
     )
 
 

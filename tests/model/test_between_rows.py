@@ -285,5 +285,6 @@ def test_unaligned_sizes_that_nobody_measured_are_less_sure() -> None:
     columns = {"request_bytes": [8 * KIB, 10 * KIB, 12 * KIB], "queue_depth": [1] * 3}
     answer, _ = Predictor(profile).predict_columns(columns, 3)
     width = answer["latency_mean_ns"].high / answer["latency_mean_ns"].low
-    assert width[1] > width[2] > width[0]
+    # a value that may err by less than LESS_SURE_SD more than its neighbours has no knot of its own
+    assert width[1] > width[2] >= width[0]
     assert answer.evidence_words() == ["measured", "extrapolated", "interpolated"]
