@@ -63,6 +63,13 @@ def ladder(profile: DeviceProfile, workload: WorkloadProfile) -> list[WorkloadPr
     return [workload, *_weaker(workload)]
 
 
+def as_recommended(workload: WorkloadProfile, answer: DurabilityAnswer | None) -> WorkloadProfile:
+    """The question with flushes as far apart as its answer puts them."""
+    if answer is None or not answer.weakened:
+        return workload
+    return _flushing(workload, answer.flush_every_writes)
+
+
 def least_weak(objectives: Sequence[tuple[float, float]], as_good: float, worth: float) -> int:
     """The strongest durability whose best configuration is as good as that of any.
 
@@ -139,15 +146,13 @@ def _weaker(asked: WorkloadProfile) -> list[WorkloadProfile]:
     if not every or asked.workload.force_unit_access:
         return []
     steps: list[int | None] = [*(every * times for times in FURTHER_APART), None]
-    return [
-        asked.model_copy(
-            update={
-                "workload": asked.workload.model_copy(update={"flush_every_writes": step}),
-                "observed": Observed(),  # with the flushes of today
-            }
-        )
-        for step in steps
-    ]
+    return [_flushing(asked, step) for step in steps]
+
+
+def _flushing(asked: WorkloadProfile, every: int | None) -> WorkloadProfile:
+    """The question with another distance of flushes, and without what was seen at today's."""
+    stated = asked.workload.model_copy(update={"flush_every_writes": every})
+    return asked.model_copy(update={"workload": stated, "observed": Observed()})
 
 
 def _known(profile: DeviceProfile, step: int | None) -> str:

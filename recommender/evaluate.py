@@ -22,6 +22,7 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender.factors import YEARLY, Objective, Year, rated_bytes
+from iojoule.recommender.pareto import without_rounding_errors
 from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.response import Endurance, Row
 from iojoule.recommender.sla import (
@@ -328,7 +329,8 @@ class Judge:
     def _costs(self, work: Work, watts: Watts) -> Floats:
         tail = work.latencies.at(self.question.tail)
         objective = objective_values(self.question, work, watts)
-        return np.stack([objective, -work.capacity_bytes, tail], axis=1)
+        columns = np.stack([objective, -work.capacity_bytes, tail], axis=1)
+        return without_rounding_errors(columns)
 
 
 def is_open(demand: Demand) -> bool:

@@ -16,6 +16,21 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
+_LOST_BITS = 22
+"""Bits of the mantissa of a cost that count for nothing: 30 of 52 are left, 1e-9 of its value."""
+
+
+def without_rounding_errors(costs: Floats) -> Floats:
+    """Costs to 1e-9 of their values, so that what is equal but for rounding errors is equal.
+
+    Else the last bits decide which of two equal configurations beats the other, and another
+    processor decides otherwise.
+    """
+    bits = np.ascontiguousarray(costs).view(np.int64)
+    half = np.int64(1 << (_LOST_BITS - 1))
+    return ((bits + half) & -np.int64(1 << _LOST_BITS)).view(np.float64)
+
+
 def simplest_first(frame: Frame) -> Rows:
     """Order from simple to involved, deterministic.
 

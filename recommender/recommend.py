@@ -165,8 +165,12 @@ class Recommender:
         limited = self.with_limits_of(workload)
         if limited is not self:
             return limited.today(workload)
-        candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
-        return self._details(*self._judge(workload, candidates), None).row(0)
+        return self._details(*self.as_configured(workload), None).row(0)
+
+    def as_configured(self, workload: WorkloadProfile) -> tuple[Judge, Judged]:
+        """The judge of a workload, and its current configuration judged."""
+        paths = self.predictor.performance.paths
+        return self._judge(workload, build_candidates(self.profile, paths, workload))
 
     def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Search:
         """Look through all candidates with the flushes of one step of durability."""
@@ -175,7 +179,8 @@ class Recommender:
         if workload.has_current:
             steps.see(reference)
         blocks = self._evaluated(judge, workload, candidates)
-        return _Search(workload, judge, reference, steps, search(judge, blocks, steps))
+        found = search(judge, blocks, steps, reference.frame)
+        return _Search(workload, judge, reference, steps, found)
 
     def _evaluated(
         self, judge: Judge, workload: WorkloadProfile, candidates: Candidates

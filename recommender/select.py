@@ -216,7 +216,7 @@ class SearchResult:
     missed: float
 
 
-def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchResult:
+def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps, today: Frame) -> SearchResult:
     """Judge every candidate, block by block.
 
     The front of the blocks' fronts is the front of all, so that only few rows are kept.
@@ -225,6 +225,7 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         judge: What holds them against the bounds.
         blocks: All candidates, evaluated.
         steps: Gathers what steps of the bounds would bring.
+        today: Today's configuration: of equal ones those count that change least of it.
     """
     feasible = 0
     fronts: list[tuple[Predicted, Floats]] = []
@@ -239,8 +240,9 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
             costs = _costs(judged, good)
             kept = pareto.front(costs, judged.frame.take(good))
             fronts.append((judged.predicted.take(good[kept]), costs[kept]))
-            least = good[_least_search(judged, good)]
-            pools.append((judged.predicted.take(least), _order(judged, least)))
+            order = _order(judged, good)
+            least = _least_of(order, judged.frame.take(good), today)
+            pools.append((judged.predicted.take(good[least]), order[least]))
         elif not fronts:
             close = _nearest(judged.violations[:, known], judged.costs[:, 0])
             amounts = np.column_stack([judged.violations[close][:, known], judged.costs[close, 0]])
@@ -264,10 +266,10 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps) -> SearchRes
         front, costs = front.take(kept), costs[kept, :-1]
     pool = together([part[0] for part in pools])
     order = np.concatenate([part[1] for part in pools])
-    order = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)[
-        np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
-    ]
-    pool = together([pool.take(order[:POOL]), front])
+    near = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)
+    order = order[near] * [0.0, 1.0]
+    near = near[_least_of(order, pool.frame.take(near), today)]
+    pool = together([pool.take(near), front])
     return SearchResult(feasible, front.frame, costs, pool, None, missed)
 
 
@@ -278,15 +280,25 @@ def _costs(judged: Judged, good: Rows) -> Floats:
     return costs
 
 
-def _least_search(judged: Judged, good: Rows) -> Rows:
-    """Places within `good` of the least missed preferred bounds and objectives."""
-    if len(good) <= POOL:
-        return np.arange(len(good))
-    order = _order(judged, good)
-    if judged.soft.any():
-        level = np.round(order[:, 0] / AS_GOOD)
-        return np.lexsort((order[:, 1], level))[:POOL]
-    return np.argpartition(order[:, 1], POOL)[:POOL]
+def _least_of(order: Floats, frame: Frame, today: Frame) -> Rows:
+    """The first `POOL` rows, sorted: least missed preferred bounds, then objectives.
+
+    Of equal ones those that change least of today's configuration, then the simplest.
+    """
+    level = np.round(order[:, 0] / AS_GOOD)
+    if level.any():
+        by_order = np.lexsort((order[:, 1], level))
+    else:  # the usual case, and quick
+        by_order = np.argpartition(order[:, 1], min(POOL, len(order)) - 1)
+    edge = by_order[min(POOL, len(order)) - 1]
+    least = np.flatnonzero(
+        (level < level[edge]) | ((level == level[edge]) & (order[:, 1] <= order[edge, 1]))
+    )
+    near = frame.take(least)
+    simplest = np.empty(len(least), dtype=np.intp)
+    simplest[pareto.simplest_first(near)] = np.arange(len(least))
+    changed = (knobs(near) != knobs(today)[0]).sum(axis=1)
+    return least[np.lexsort((simplest, changed, order[least, 1], level[least]))[:POOL]]
 
 
 def _order(judged: Judged, rows: Rows) -> Floats:

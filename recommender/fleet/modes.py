@@ -140,7 +140,8 @@ class _Counted:
     def costs(self) -> Floats:
         """Watts at capacity, capacity (negative) and watts in gaps: what a plan may trade off."""
         full = self.gap + self.byte * self.capacity
-        return np.stack([full, -self.capacity, self.gap], axis=1)
+        costs = np.stack([full, -self.capacity, self.gap], axis=1)
+        return pareto.without_rounding_errors(costs)
 
 
 def cheapest(costs: Floats) -> NDArray[np.intp]:

@@ -16,6 +16,7 @@ from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Layout
 from iojoule.model.prior.host import host_standing, on_host_of
 from iojoule.recommender.candidates import useful_limit
+from iojoule.recommender.durability import as_recommended
 from iojoule.recommender.evaluate import least_watts
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.recommend import Recommender
@@ -593,7 +594,8 @@ class Answerer:
         found = self.recommend(situation, situation.workload, situation.drives)
         row = serving_row(found)
         profile = self.recommender(situation).profile
-        serving = self.serving(situation, situation.workload, row, situation.drives)
+        workload = as_recommended(situation.workload, found.durability)
+        serving = self.serving(situation, workload, row, situation.drives)
         totals = None if serving is None else totals_of(situation, serving)
         side = Side(
             drives=situation.drives,
@@ -650,8 +652,8 @@ class Answerer:
         return Serving(recommender, part_of(workload, recommender.profile, drives), row, drives)
 
     def _serving(self, situation: Situation, side: Side) -> Serving | None:
-        row = side.row
-        return self.serving(situation, situation.workload, row, situation.drives)
+        workload = as_recommended(situation.workload, side.answer.durability)
+        return self.serving(situation, workload, side.row, situation.drives)
 
     def _profile(self, named: str) -> DeviceProfile:
         """Another drive on the host of the drive to begin with."""

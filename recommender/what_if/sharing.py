@@ -14,11 +14,8 @@ import numpy as np
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import system_power
 from iojoule.model.evaluate.demanded import shared_gradients
-from iojoule.model.evaluate.equal_work import work_of
-from iojoule.model.evaluate.latency import alone_of
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, with_shared_surface
-from iojoule.recommender.candidates import build_candidates, demand_of
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import Current, Observed, WorkloadProfile, with_fields
 from iojoule.recommender.response import Estimate, Row
@@ -49,13 +46,9 @@ def gradients_of(serving: Serving, drives: int | None = None) -> dict[str, Gradi
     asked = serving.workload.model_copy(
         update={"current": Current.model_validate(chosen), "concurrency_max": "unbounded"}
     )
-    predictor = recommender.predictor
-    candidates = build_candidates(recommender.profile, predictor.performance.paths, asked)
-    frame = candidates.current_frame()
-    demand = demand_of(asked, candidates.current.request_bytes)
-    prediction = predictor.predict(frame)
-    work = work_of(frame, prediction, demand, predictor.predict(alone_of(frame)))
-    work = with_shared_surface(predictor, frame, prediction, work)
+    judge, judged = recommender.as_configured(asked)
+    frame, prediction, demand = judged.frame, judged.prediction, judge.question.demand
+    work = with_shared_surface(judge.predictor, frame, prediction, judged.work)
     count = serving.drives if drives is None else drives
     return shared_gradients(recommender.layout, frame, prediction, work, count, demand.rest)
 

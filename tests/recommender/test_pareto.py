@@ -40,6 +40,25 @@ def beaten(costs: np.ndarray, row: int) -> bool:
 
 
 @settings(deadline=None)
+@given(
+    costs=npst.arrays(np.float64, st.integers(1, 9), elements=st.floats(1e-30, 1e30)),
+    noise=st.integers(-9, 9),
+)
+def test_what_is_equal_but_for_rounding_errors_is_equal(costs: np.ndarray, noise: int) -> None:
+    resolved = pareto.without_rounding_errors(costs)
+    assert resolved == pytest.approx(costs, rel=1e-9)
+    assert (pareto.without_rounding_errors(resolved) == resolved).all()
+    # some last bits more or less, as another order of additions makes them
+    shifted = resolved + noise * np.spacing(resolved)
+    assert (pareto.without_rounding_errors(shifted) == resolved).all()
+
+
+def test_what_is_infinite_stays_so() -> None:
+    kept = np.array([np.inf, -np.inf, 0.0])
+    assert (pareto.without_rounding_errors(kept) == kept).all()
+
+
+@settings(deadline=None)
 @given(costs=costs_of, seed=st.integers(0, 5))
 def test_the_front_is_what_brute_force_finds(costs: np.ndarray, seed: int) -> None:
     frame = frame_of(len(costs), seed)
