@@ -321,10 +321,10 @@ def simulate(
         limits=Limits(
             memory_bytes=max_memory << 20,
             wall_seconds=max_wall,
-            simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
+            simulated_ns=_nanoseconds(max_simulated),
             events=max_events or None,
         ),
-        series_step_ns=round(series_step * NS_PER_SECOND) or None,
+        series_step_ns=_nanoseconds(series_step),
         queues=output is Form.XML,
     )
     place = replace(resources(jobs, dask, state), part=part)
@@ -340,6 +340,11 @@ def simulate(
     _emit(plan, results, output, directory)
     if plot is not None:
         _draw(plan, results, plot)
+
+
+def _nanoseconds(seconds: float) -> int | None:
+    """At least one where any is asked for; None: none is."""
+    return max(1, round(seconds * NS_PER_SECOND)) if seconds else None
 
 
 def _check_plot(path: Path, *, one_field: bool) -> None:

@@ -134,6 +134,7 @@ class TraceReader:
         sampled: What the sample holds, likewise.
         volumes: Names, in the order they were met.
         began_unix_seconds: When the selected time began, where the clock is of the calendar.
+        unmet: Volumes that were asked for and not met before the end of `Selection.seconds`.
         observed_seconds: How long the trace tells of its volumes, once it is read: to the end of
             `Selection.seconds`, or the last request of any volume and one mean gap or step of the
             clock; None where all have one time.
@@ -146,6 +147,7 @@ class TraceReader:
     report: Report = field(default_factory=Report)
     sampled: Sampled = field(default_factory=Sampled)
     volumes: list[str] = field(default_factory=list)
+    unmet: tuple[str, ...] = ()
     began_unix_seconds: float | None = None
     observed_seconds: float | None = None
     _seen: int = 0
@@ -165,6 +167,7 @@ class TraceReader:
         self.report, self.sampled = Report(), Sampled()
         self.volumes, self.began_unix_seconds, self.observed_seconds = [], None, None
         self._seen = self._last_ns = 0
+        self.unmet = ()
         origin: int | None = None
         given = past = False
         files = [self._file(number, self.report) for number in range(len(self.paths))]
@@ -179,8 +182,10 @@ class TraceReader:
                 yield batch
             if past:
                 break
-        if not given:
-            raise self._nothing()
+        missing = [name for name in self.selection.volumes if name not in self.volumes]
+        if not given or (missing and not past):
+            raise self._nothing(missing)
+        self.unmet = tuple(missing)
         if past and self.selection.seconds is not None:
             self.observed_seconds = self.selection.seconds / self.selection.speed
         elif self._seen > 1 and self._last_ns > 0:
@@ -329,13 +334,15 @@ class TraceReader:
                 "with --volume, or fold addresses back with --wrap"
             )
         self.report.add("wrapped", len(beyond), place)
-        room = np.maximum(selection.capacity_bytes - rows.size_bytes[beyond], 1)
+        # one address stays one place, whatever the size of its requests; the end is not split
+        folded = offset[beyond] % selection.capacity_bytes
         offset = offset.copy()
-        offset[beyond] %= room
+        offset[beyond] = np.where(
+            folded + rows.size_bytes[beyond] > selection.capacity_bytes, 0, folded
+        )
         return offset
 
-    def _nothing(self) -> InputError:
-        missing = [name for name in self.selection.volumes if name not in self.volumes]
+    def _nothing(self, missing: Sequence[str]) -> InputError:
         where = ", ".join(map(str, self.paths[:3]))
         if missing and self.volumes:
             more = (
@@ -354,6 +361,7 @@ class TraceReader:
         """What is to be known of the requests, once they are read."""
         selection = self.selection
         result = [*self.form.notes, *self.report.notes()]
+        result += [f"--volume {name}: has no request in the time asked for" for name in self.unmet]
         if selection.sample < 1:
             result.append(self.sampled.note(selection.sample))
         if selection.speed != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -25,6 +26,10 @@ LINE_BYTES = 1 << 20
 
 _PACKED_BYTES = 4096
 """Of a zst file taken at a time: they may unfold to 128 MiB."""
+
+_OTHER_PACKINGS = re.compile(
+    rb"(?P<xz>\xfd7zXZ\x00)|(?P<bzip2>BZh[1-9]1AY)|(?P<zip>PK\x03\x04)|(?P<rar>Rar!\x1a\x07)"
+)
 
 WINDOW_ROWS = 1 << 18
 """Rows that are put in order together; a row that is later than that loses its time."""
@@ -106,11 +111,16 @@ def _readable(path: Path) -> Iterator[IO[bytes]]:
         if path.is_dir():
             raise InputError(f"{path}: is a folder; name the files")
         with path.open("rb") as raw:
-            magic = raw.read(4)
+            magic = raw.read(8)
+        if other := _OTHER_PACKINGS.match(magic):
+            raise InputError(
+                f"{path}: is compressed with {other.lastgroup}, which is not read; unpack it, or "
+                "compress it with gzip or zstd"
+            )
         if magic[:2] == b"\x1f\x8b":
             with gzip.open(path, "rb") as file:
                 yield cast(IO[bytes], file)
-        elif magic == b"\x28\xb5\x2f\xfd":
+        elif magic[:4] == b"\x28\xb5\x2f\xfd":
             with path.open("rb") as raw:
                 yield _unpacked_zst(raw, path)
         else:
@@ -172,8 +182,13 @@ class _Ahead:
         return result + self._file.read(size - len(result)) if len(result) < size else result
 
 
-def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+def blocks(path: Path, block_bytes: int = BLOCK_BYTES, line_end: bytes = b"") -> Iterator[bytes]:
     """The content, decompressed, the files of a tar archive one after the other.
+
+    Args:
+        path: Where.
+        block_bytes: At a time.
+        line_end: Stands between two files of an archive where the first does not end with it.
 
     Raises:
         InputError: It cannot be read, or the compressed file is damaged.
@@ -185,11 +200,13 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
             while block := whole.read(block_bytes):
                 yield block
             return
+        between = b""
         with tarfile.open(fileobj=whole, mode="r|") as archive:
             for member in archive:
                 if (content := archive.extractfile(member)) is not None:
                     while block := content.read(block_bytes):
-                        yield block
+                        yield between + block
+                        between = b"" if block.endswith(line_end) else line_end
 
 
 def _filled(file: IO[bytes], size: int) -> bytes:
@@ -252,7 +269,7 @@ class TraceFile:
         parser = self._form.open(head, str(self.path), self._unit)
         step = getattr(parser, "record_bytes", 0)
         rest = b""
-        for block in blocks(self.path, self._block_bytes):
+        for block in blocks(self.path, self._block_bytes, b"" if step else b"\n"):
             text = rest + block if rest else block
             end = len(text) // step * step if step else text.rfind(b"\n") + 1
             rest = text[end:]

@@ -261,9 +261,9 @@ Defect RowParser::iolog_row(std::string_view line, Rows& rows) {
   if (!whole(word(2), 1, offset)) return Defect::offset;
   if (!whole(word(3), 1, size) || (size >= size_limit && action != "wait")) return Defect::size;
   if (action == "wait") {
-    // the offset's place holds the microseconds
-    if (offset > (limit - waited_ns_) / 1000) return Defect::time;
-    waited_ns_ += offset * 1000;
+    // the offset's place holds the time
+    if (!time_of(word(2), time) || time > limit - waited_ns_) return Defect::time;
+    waited_ns_ += time;
   } else if (action == "sync" || action == "datasync") {
     note(Oddity::flush);
   } else if (action == "trim") {

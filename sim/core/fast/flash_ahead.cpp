@@ -83,7 +83,7 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
   die.array = Array::idle;
   ahead.registers_free_ns = to_ns(out_ps);
   if (!nand_.cache_register) ahead.array_free_ns = ahead.registers_free_ns;
-  if (die.outs == 0) die.busy_ns += ahead.registers_free_ns - now_ns;
+  count_busy(die, die.busy ? die.busy_since_ns : now_ns, ahead.registers_free_ns);
 }
 
 // Whether the die has something to begin after its reads. What comes later marks it and asks again.

@@ -92,14 +92,16 @@ class EnergyMeter {
             static_joules_.link, flash_};
   }
 
-  // Mean watts of every step up to end_ns; the last one may be shorter than a step.
+  // Mean watts of every step up to end_ns; the last one may be shorter than a step. It takes what a
+  // transfer draws that outlasts the run.
   std::vector<double> series_watts(std::uint64_t end_ns) const {
     std::vector<double> watts(step_joules_);
+    if (watts.empty()) return watts;
+    const std::uint64_t length_ns = std::max<std::uint64_t>(end_ns - series_from_ns_, 1);
+    const std::size_t steps = (length_ns - 1) / step_ns_ + 1;
+    for (; watts.size() > steps; watts.pop_back()) watts[watts.size() - 2] += watts.back();
     for (std::size_t i = 0; i < watts.size(); ++i) {
-      const std::uint64_t start_ns = series_from_ns_ + i * step_ns_;
-      const std::uint64_t length_ns = std::clamp<std::uint64_t>(
-          end_ns > start_ns ? end_ns - start_ns : step_ns_, 1, step_ns_);
-      watts[i] /= static_cast<double>(length_ns) * 1e-9;
+      watts[i] /= static_cast<double>(std::min(step_ns_, length_ns - i * step_ns_)) * 1e-9;
     }
     return watts;
   }

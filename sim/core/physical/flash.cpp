@@ -135,18 +135,19 @@ void Flash::forget_busy() {
   for (FifoServer& channel : channels_) channel.forget_busy();
   std::fill(chip_exec_ns_.begin(), chip_exec_ns_.end(), 0);
   std::fill(chip_transfer_ps_.begin(), chip_transfer_ps_.end(), 0);
+  const std::uint64_t now_ns = context_.now_ns();
   for (Die& die : dies_) {
-    die.busy_ns = 0;
-    die.busy_since_ns = context_.now_ns();
+    die.busy_since_ns = std::max(die.busy_since_ns, now_ns);
+    die.busy_ns = die.busy_since_ns - now_ns;  // of reads that were committed ahead
   }
 }
 
 void Flash::report(DeviceResult& result) const {
   result.chip_exec_ns = chip_exec_ns_;
   for (const std::uint64_t ps : chip_transfer_ps_) result.chip_transfer_ns.push_back(to_ns(ps));
-  for (const Die& die : dies_) {
-    result.die_busy_ns.push_back(die.busy_ns +
-                                 (die.busy ? context_.now_ns() - die.busy_since_ns : 0));
+  for (Die die : dies_) {
+    if (die.busy) count_busy(die, die.busy_since_ns, context_.now_ns());
+    result.die_busy_ns.push_back(die.busy_ns);
   }
   for (const FifoServer& channel : channels_) result.channel_busy_ns.push_back(channel.busy_ns());
 }

@@ -1,6 +1,7 @@
 // The dies: what each does next, and how long it takes. Dies work in parallel and share channels.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -138,7 +139,8 @@ class Flash {
   };
   struct Die {
     std::uint64_t began_ns = 0, end_ns = 0;  // of what the array is doing
-    std::uint64_t suspended_ns = 0, busy_since_ns = 0, busy_ns = 0;
+    std::uint64_t suspended_ns = 0;
+    std::uint64_t busy_ns = 0, busy_since_ns = 0;  // counted, and up to when at least
     std::uint64_t wrote_ns = 0;              // when user data were last programmed
     Operation operation, paused;
     std::uint32_t outs = 0;       // sensed pages that still leave over the channel
@@ -186,6 +188,14 @@ class Flash {
   void suspend(std::uint32_t die, std::uint64_t takes_ns);
   void offer_lists();
   void update_busy(std::uint32_t die);
+  // Counts each moment once: reads that were committed ahead overlap with one another and with what
+  // a suspended die keeps.
+  static void count_busy(Die& die, std::uint64_t from_ns, std::uint64_t until_ns) {
+    from_ns = std::max(from_ns, die.busy_since_ns);
+    if (until_ns <= from_ns) return;
+    die.busy_ns += until_ns - from_ns;
+    die.busy_since_ns = until_ns;
+  }
   bool reading_ahead(std::uint32_t die) const {
     return !ahead_.empty() && ahead_[die].registers_free_ns > context_.now_ns();
   }

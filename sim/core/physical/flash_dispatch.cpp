@@ -256,10 +256,10 @@ void Flash::update_busy(std::uint32_t die_index) {
   die.busy = busy;
   if (busy) {
     ++busy_dies_;
-    die.busy_since_ns = context_.now_ns();
+    die.busy_since_ns = std::max(die.busy_since_ns, context_.now_ns());
   } else {
     --busy_dies_;
-    die.busy_ns += context_.now_ns() - die.busy_since_ns;
+    count_busy(die, die.busy_since_ns, context_.now_ns());
   }
 }
 

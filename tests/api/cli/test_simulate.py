@@ -255,6 +255,11 @@ def test_several_drives_run_on_one_workload(simulate, tmp_path: Path) -> None:
     assert [Path(each["ssd"]).name for each in scenarios] == ["ssd.xml", "b.xml"]
 
 
+def test_a_limit_or_step_below_a_nanosecond_is_one_and_not_none(simulate) -> None:
+    assert simulate("--max-simulated", "1e-10").code == 11
+    assert simulate("--series-step", "1e-10").code == 9
+
+
 def test_a_series_has_the_step_that_was_asked_for(simulate) -> None:
     (scenario,) = json.loads(simulate("--series-step", "0.0001").out)["scenarios"]
     assert scenario["series_step_ns"] == 100_000

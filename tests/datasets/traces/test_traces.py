@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.traces import read as reading
 from iojoule.datasets.traces.formats import FORMATS, fitting, format_of
 from iojoule.datasets.traces.read import Selection, TraceReader, ranges_of
+from iojoule.datasets.traces.stream import head_of
 from iojoule.datasets.traces.volumes import survey
 from tests.datasets.traces.written import (
     QUOTED,
@@ -244,8 +248,13 @@ def test_volumes_are_picked_and_unknown_ones_named(tmp_path: Path) -> None:
     everything = rows_of(reader_of(path, "alibaba"))
     picked = rows_of(reader_of(path, "alibaba", Selection(volumes=("3", "5"))))
     assert picked == [row for row in everything if row[4] in "35"]
-    with pytest.raises(InputError, match="--volume 77"):
-        read(reader_of(path, "alibaba", Selection(volumes=("77",))))
+    for names in (("77",), ("3", "77")):
+        with pytest.raises(InputError, match="--volume 77"):
+            read(reader_of(path, "alibaba", Selection(volumes=names)))
+    # what comes later is not known
+    reader = reader_of(path, "alibaba", Selection(volumes=("3", "77"), seconds=0.02))
+    read(reader)
+    assert reader.unmet == ("77",)
 
 
 def test_merged_volumes_never_share_an_address(tmp_path: Path) -> None:
@@ -308,6 +317,48 @@ def test_requests_beyond_the_drive_are_named_or_folded_back(tmp_path: Path) -> N
     batch = read(reader)
     assert (batch.offset_bytes + batch.size_bytes <= 1 << 20).all()
     assert reader.report.oddities["wrapped"] == (1, f"{path}: line 2")
+
+
+@given(
+    requests=lists(tuples(integers(0, 1 << 22), sampled_from([512, 4096, 66048])), min_size=1),
+    capacity=integers(1 << 8, 1 << 12),
+)
+def test_a_folded_address_keeps_its_place_whatever_the_size_of_its_requests(
+    tmp_path_factory: pytest.TempPathFactory, requests: list[tuple[int, int]], capacity: int
+) -> None:
+    """But for a request that the end of the drive would split: it is at the beginning."""
+    path, capacity_bytes = tmp_path_factory.mktemp("wrap") / "trace", capacity * 512
+    path.write_text("".join(f"0,{sector},{size},r,0.0\n" for sector, size in requests))
+    batch = read(reader_of(path, "spc", Selection(capacity_bytes=capacity_bytes, wrap=True)))
+    for (sector, size), placed in zip(requests, batch.offset_bytes.tolist(), strict=True):
+        folded = sector * 512 % capacity_bytes
+        assert placed == (folded if folded + size <= capacity_bytes else 0)
+
+
+def test_a_unit_of_time_counts_for_waits(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_text("fio version 2 iolog\na read 0 512\na wait 1500 0\na read 0 512\n")
+    for unit, wait_ns in (("ns", 1500), (None, 1_500_000), ("ms", 1_500_000_000)):
+        batch = read(reader_of(path, "fio-iolog", Selection(time_unit=unit)))
+        assert batch.arrival_ns.tolist() == [0, wait_ns]
+
+
+def test_files_of_an_archive_without_a_last_end_of_line_stay_apart(tmp_path: Path) -> None:
+    path = tmp_path / "trace.tar"
+    with tarfile.open(path, "w") as archive:
+        for number, text in enumerate([b"0,1,512,r,0.0", b"0,2,512,r,0.1\n", b"0,3,512,r,0.2"]):
+            member = tarfile.TarInfo(str(number))
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    assert read(reader_of(path, "spc")).offset_bytes.tolist() == [512, 1024, 1536]
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+def test_a_file_of_another_packing_is_named(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(pack(alibaba(10)))
+    with pytest.raises(InputError, match=r"trace: is compressed with (bzip2|xz)"):
+        format_of(head_of(path), str(path))
 
 
 @pytest.mark.parametrize(

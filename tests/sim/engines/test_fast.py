@@ -172,6 +172,24 @@ def test_what_is_fed_is_served_as_a_trace_of_the_engines(seed: int, tmp_path: Pa
         )
 
 
+@pytest.mark.parametrize("suspension", ["none", "program_erase"])
+@pytest.mark.parametrize("cache_register", [False, True])
+def test_each_moment_in_which_a_die_works_counts_once(
+    suspension: str, *, cache_register: bool
+) -> None:
+    """Reads overlap through the cache register, and with a program that they suspend."""
+    device = drive(suspension=suspension, physical={"nand": {"cache_register": cache_register}})
+    flow = FlowConfig(**{**READS, "read_percent": 70, "queue_depth": 16})
+    scenario = Scenario(flows=(flow,))
+    exact, near = (each.run(device, scenario) for each in (EmbeddedEngine(), FastEngine()))
+    assert near.device.die_busy_ns is not None
+    assert exact.device.die_busy_ns is not None
+    end_ns = near.flows[0].sim_end_ns
+    assert max(near.device.die_busy_ns) <= end_ns
+    share = sum(exact.device.die_busy_ns) / exact.flows[0].sim_end_ns
+    assert sum(near.device.die_busy_ns) / end_ns == pytest.approx(share, rel=0.02)
+
+
 @pytest.mark.parametrize("read_percent", [100, 70, 0])
 def test_the_event_engine_says_the_same(read_percent: int) -> None:
     flow = FlowConfig(

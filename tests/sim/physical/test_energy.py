@@ -1,6 +1,7 @@
 """Energy is counts times joules plus time times watts, and its parts add up."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -99,6 +100,23 @@ def test_parts_add_up_to_the_total_and_to_the_series() -> None:
     lengths = [100_000] * (steps - 1) + [last_ns]
     series = sum(w * ns for w, ns in zip(physical.power_watts, lengths, strict=True)) / 1e9
     assert series == pytest.approx(total, rel=1e-6)
+
+
+def test_what_outlasts_the_run_counts_in_the_last_step_of_the_series() -> None:
+    """Programmed pages that a slow memory still hands over when all else is done."""
+    step_ns = 1000
+    device = drive(
+        dram_megatransfers_per_second=50,
+        physical={"energy": {**ENERGY, "dram_joules_per_byte": 1e-9, "power_step_ns": step_ns}},
+    )
+    result = run(device, {**WRITES, "stop_ns": 0, "total_requests": 20, "queue_depth": 4})
+    physical, end_ns = result.device.physical, result.flows[0].sim_end_ns
+    assert physical is not None
+    assert physical.power_watts is not None
+    assert len(physical.power_watts) == math.ceil(end_ns / step_ns)
+    lengths = [min(step_ns, end_ns - at) for at in range(0, end_ns, step_ns)]
+    series = sum(w * ns for w, ns in zip(physical.power_watts, lengths, strict=True)) / 1e9
+    assert series == pytest.approx(sum(energies(result).values()), rel=1e-9)
 
 
 def test_a_burst_of_a_millisecond_shows_in_the_series() -> None:
