@@ -9,12 +9,15 @@ subsystem, are one drive. Nothing of this sends a command to a drive: sysfs answ
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Link, serial_number
 from iojoule.measure.host.host_files import SYSFS
+
+T = TypeVar("T")
 
 STACKED = "stacked"
 VIRTUAL = "virtual"
@@ -75,6 +78,10 @@ class MeteredDrive:
     link: Link = UNKNOWN_LINK
     sleeps_by_itself: bool | None = None
     reasons: tuple[str, ...] = ()
+
+    def stated(self, values: Mapping[str, T]) -> T | None:
+        """What is stated for one of its block devices, by their names; None for none of them."""
+        return next((values[name] for name in self.devices if name in values), None)
 
 
 @dataclass(frozen=True)
