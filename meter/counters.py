@@ -32,6 +32,9 @@ _COUNTS = [
 ]  # fmt: skip
 """Counters that never fall while a drive is there."""
 
+_COUNT_MOST = (1 << 63) - 1
+"""What a row holds; a kernel that states more states a negative number as an unsigned one."""
+
 _MILLISECONDS_WRAP = 1 << 32
 """Times are kept in 32 bits."""
 
@@ -197,7 +200,10 @@ class BlockCounters:
     def _count(self, lines: Sequence[Sequence[bytes]]) -> NDArray[np.int64]:
         counted = np.zeros((len(self._inventory.drives), len(Stat)), dtype=np.int64)
         wide = [0] * len(Stat)  # older kernels have fewer fields
-        numbers = [[*map(int, lines[place][3:]), *wide][: len(Stat)] for place in self._places]
+        numbers = [
+            [*(min(int(word), _COUNT_MOST) for word in lines[place][3:]), *wide][: len(Stat)]
+            for place in self._places
+        ]
         np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, len(Stat)))
         return counted
 

@@ -1,20 +1,25 @@
 """The drives of a host that a meter counts, each once, and what it leaves out and why.
 
 Joules are those of a physical drive. What lies above drives (dm, md, bcache), what is only memory
-or a file (zram, loop), what another host powers (NVMe over fabrics, iSCSI) or a hypervisor provides
-(virtio, Xen) would count twice or has no watts here. Namespaces of one controller, and paths to one
-subsystem, are one drive. Nothing of this sends a command to a drive: sysfs answers from memory.
+or a file (zram, pmem, loop), what another host powers (NVMe over fabrics, iSCSI, Fibre Channel) or
+a hypervisor provides (virtio, Xen, Hyper-V, emulated disks) would count twice or has no watts here.
+Namespaces of one controller, paths to one subsystem, units of one target and the areas of an eMMC
+are one drive; others that state the same serial number are not. Nothing of this sends a command to
+a drive: sysfs answers from memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Link, serial_number
 from iojoule.measure.host.host_files import SYSFS
+
+T = TypeVar("T")
 
 STACKED = "stacked"
 VIRTUAL = "virtual"
@@ -30,6 +35,34 @@ LEFT_OUT = {
     HIDDEN_PATH: "its requests are counted where the paths meet",
 }
 """Why a block device is no drive of its own here, by code."""
+
+_NAMES = (
+    (r"(dm-|md|bcache|drbd)\d", STACKED),
+    (r"(vd|xvd)[a-z]", GUEST),
+    (r"(nbd|rbd)\d", REMOTE),
+    (r"(loop|ram|zram|pmem|mtdblock|ubiblock|zd|ublkb|sr|fd)\d", VIRTUAL),
+)
+"""What a kernel name tells."""
+
+_PLACES = (
+    (r"/session\d+/", REMOTE),  # iSCSI: .../session1/target1:0:0/...
+    (r"/rport-\d", REMOTE),  # Fibre Channel
+    (r"/virtio\d|/vmbus|/xen", GUEST),
+)
+"""What the place among the devices tells."""
+
+_EMULATED = (
+    "qemu",
+    "vbox",
+    "orcl-vbox",
+    "vmware",
+    "virtual disk",
+    "virtual hdd",
+    "amazon elastic block store",
+    "persistentdisk",
+    "nvme_card-pd",
+)
+"""How hypervisors' disks begin the names of their models."""
 
 _TOLERANCE = "power/pm_qos_latency_tolerance_us"
 
@@ -76,6 +109,10 @@ class MeteredDrive:
     sleeps_by_itself: bool | None = None
     reasons: tuple[str, ...] = ()
 
+    def stated(self, values: Mapping[str, T]) -> T | None:
+        """What is stated for one of its block devices, by their names; None for none of them."""
+        return next((values[name] for name in self.devices if name in values), None)
+
 
 @dataclass(frozen=True)
 class Inventory:
@@ -105,14 +142,17 @@ def find_drives(sysfs: Path = SYSFS, also: Collection[str] = ()) -> Inventory:
         names = []
     for name in names:
         folder = sysfs / "block" / name
-        code = None if name in also else _why_not(folder)
+        code = None if name in also else why_not(folder)
         if code is not None:
             left_out[name] = code
             continue
         drive = _identity(folder, sysfs)
-        known = found.get(drive.key)
+        alike = [other for other in found.values() if _stated(other) == drive.key]
+        known = next((other for other in alike if _same(other, drive, sysfs)), None)
         if known is not None:  # another namespace, or another path to the same drive
             drive = _joined(known, drive)
+        elif alike:
+            drive = replace(drive, key=f"{drive.key} {_distinct(alike, drive)}")
         found[drive.key] = drive
     return Inventory(tuple(found.values()), left_out)
 
@@ -121,6 +161,31 @@ def _natural(name: str) -> list[tuple[int, int | str]]:
     """Sorts nvme2n1 before nvme10n1."""
     parts = re.split(r"(\d+)", name)
     return [(1, int(part)) if part.isdigit() else (0, part) for part in parts]
+
+
+def _same(drive: MeteredDrive, other: MeteredDrive, sysfs: Path) -> bool:
+    """Whether two block devices that state one serial number are one drive.
+
+    Linux tells NVMe subsystems apart by model and serial number. Of others, only SAS drives have
+    several paths, which state one world wide name; what shares a target is one drive.
+    """
+    alike = (drive.model, drive.transport) == (other.model, other.transport)
+    if "nvme" in (drive.transport, other.transport):
+        return alike
+    targets = {_device(sysfs / "block" / one.name).resolve().parent for one in (drive, other)}
+    several_paths = drive.transport in ("sas", None)
+    return len(targets) == 1 or (alike and several_paths and drive.wwid == other.wwid)
+
+
+def _stated(drive: MeteredDrive) -> str:
+    """What a drive states itself to be: its key, but for drives of one serial number."""
+    return drive.serial or drive.wwid or drive.key
+
+
+def _distinct(alike: Collection[MeteredDrive], drive: MeteredDrive) -> str:
+    """What parts a drive from those with the same serial number: a name only where it must."""
+    known = {other.wwid for other in alike}
+    return drive.wwid if drive.wwid and drive.wwid not in known else drive.name
 
 
 def _joined(drive: MeteredDrive, other: MeteredDrive) -> MeteredDrive:
@@ -133,24 +198,32 @@ def _joined(drive: MeteredDrive, other: MeteredDrive) -> MeteredDrive:
     )
 
 
-def _why_not(folder: Path) -> str | None:
+def why_not(folder: Path) -> str | None:
     """The code of what makes a block device no drive of its own; None for a drive."""
     if _text(folder / "hidden") == "1":
         return HIDDEN_PATH
-    if any(folder.glob("slaves/*")) or re.match(r"(dm-|md|bcache|drbd)", folder.name):
+    if any(folder.glob("slaves/*")):
         return STACKED
-    if re.match(r"(vd|xvd)[a-z]", folder.name):
-        return GUEST
-    if not (folder / "device").exists():
+    for pattern, code in _NAMES:
+        if re.match(pattern, folder.name):
+            return code
+    device = _device(folder)
+    if not device.exists():
         return VIRTUAL
-    if re.match(r"(loop|ram|zram|nbd|rbd|sr|fd)\d", folder.name):
-        return REMOTE if folder.name.startswith(("nbd", "rbd")) else VIRTUAL
+    place = str(device.resolve())
+    for pattern, code in _PLACES:
+        if re.search(pattern, place, re.IGNORECASE):
+            return code
     transports = list(_transports(folder))
     if transports and "pcie" not in transports:
         return REMOTE
-    if "/session" in str((folder / "device").resolve()):  # iSCSI: .../session1/target1:0:0/...
-        return REMOTE
-    return None
+    return GUEST if (_text(device / "model") or "").lower().startswith(_EMULATED) else None
+
+
+def _device(folder: Path) -> Path:
+    """What a block device belongs to; of an area of an eMMC, what its main area does."""
+    device = folder / "device"
+    return device / "device" if (device / "queue").is_dir() else device
 
 
 def _transports(folder: Path) -> Iterator[str]:
@@ -163,15 +236,16 @@ def _transports(folder: Path) -> Iterator[str]:
 
 
 def _identity(folder: Path, sysfs: Path) -> MeteredDrive:
-    device = folder / "device"
-    serial = serial_number(folder)
+    device = _device(folder)
+    whole = device.parent if device != folder / "device" else folder
+    serial = serial_number(whole)
     wwid = _text(folder / "wwid") or _text(device / "wwid")
     reasons = (IOSTATS_OFF,) if _text(folder / "queue" / "iostats") == "0" else ()
     sectors = _text(folder / "size") or ""
     transport = _transport(folder, device)
     node = BlockDevice(Path("/dev") / folder.name, folder.name, "", 0, SECTOR_BYTES, sysfs)
     return MeteredDrive(
-        key=serial or wwid or folder.name,
+        key=serial or wwid or (folder if whole is folder else whole.resolve()).name,
         name=folder.name,
         devices=(folder.name,),
         serial=serial,

@@ -20,7 +20,7 @@ OTHERS = "other"
 NAMED_MAX = 500
 """So many have one unless asked otherwise."""
 
-_NO_GROUPS = frozenset({IDLE, UNATTRIBUTED, ENDED_GROUPS})
+_NO_GROUPS = frozenset({IDLE, UNATTRIBUTED, ENDED_GROUPS, OTHERS})
 
 PART_OF = {
     "idle": Part.IDLE,
@@ -91,9 +91,10 @@ class GroupReadings(Iterable[GroupReading]):
         quality: What the shares rest on.
         pairs: K keys of drives and groups.
         names: Kernel names of the drives, by their key.
-        joules: Shape (K, 7), columns `Part`; likewise `watts` and `inherited`.
-        named: Shape (K,); whether the pair has a counter of its own.
-        left: Joules, and those of the CPU, of ended groups that had none, by the key of the drive.
+        joules: Shape (K, 7), columns `Part`, without those inherited; likewise `watts` and
+            `inherited`.
+        named: Shape (K,); whether the pair has a counter of its own. That of `OTHERS`, in which all
+            those of a drive that have none count once more, has one.
     """
 
     quality: str
@@ -103,11 +104,13 @@ class GroupReadings(Iterable[GroupReading]):
     watts: Floats
     inherited: Floats
     named: NDArray[np.bool_]
-    left: Mapping[str, Floats]
 
     def __iter__(self) -> Iterator[GroupReading]:
-        columns = (self.joules.tolist(), self.watts.tolist(), self.inherited.tolist())
+        whole = self.joules + self.inherited
+        columns = (whole.tolist(), self.watts.tolist(), self.inherited.tolist())
         for (drive, group), joules, watts, inherited in zip(self.pairs, *columns, strict=True):
+            if group == OTHERS:
+                continue
             yield GroupReading(
                 drive=self.names[drive],
                 group=str(group),
@@ -123,25 +126,13 @@ class GroupReadings(Iterable[GroupReading]):
 
     def counters(self) -> Iterator[GroupJoules]:
         """Those with a counter of their own, and the others of each drive as one."""
-        own = _of_drive_and_cpu(self.joules - self.inherited)
-        others = {drive: joules.copy() for drive, joules in self.left.items()}
-        for row in np.flatnonzero(~self.named).tolist():
-            drive = self.pairs[row][0]
-            others[drive] = others.get(drive, 0.0) + own[row]
+        of_drive = self.joules[:, : Part.CPU].sum(axis=1).tolist()
+        of_cpu = self.joules[:, Part.CPU].tolist()
         for row in np.flatnonzero(self.named).tolist():
             drive, group = self.pairs[row]
-            yield self._counter(drive, str(group), own[row])
-        for drive, joules in others.items():
-            yield self._counter(drive, OTHERS, joules)
-
-    def _counter(self, drive: str, group: str, joules: Floats) -> GroupJoules:
-        own, of_cpu = joules.tolist()
-        return GroupJoules(self.names[drive], group, own, of_cpu, self.quality)
-
-
-def _of_drive_and_cpu(joules: Floats) -> Floats:
-    """From columns `Part`, shape (..., 7), the drive's joules and the CPU's, shape (..., 2)."""
-    return np.stack([joules[..., : Part.CPU].sum(axis=-1), joules[..., Part.CPU]], axis=-1)
+            yield GroupJoules(
+                self.names[drive], str(group), of_drive[row], of_cpu[row], self.quality
+            )
 
 
 class Sums:
@@ -162,7 +153,7 @@ class Sums:
         self._free: list[int] = []
         self._joules, self._watts, self._inherited = np.zeros((3, 0, len(Part)))
         self._named = np.zeros(0, dtype=bool)
-        self._left: dict[str, Floats] = {}
+        self._others = np.zeros(0, dtype=np.intp)  # of a row without a counter, that of its drive's
 
     def follow(self, names: Mapping[str, str]) -> None:
         """Of the drives that are there, the kernel's names by key; nothing is told of others.
@@ -184,9 +175,13 @@ class Sums:
                 self._watts = np.concatenate([self._watts, more])
                 self._inherited = np.concatenate([self._inherited, more])
                 self._named = np.concatenate([self._named, np.zeros(len(more), dtype=bool)])
+                self._others = np.concatenate([self._others, np.zeros(len(more), dtype=np.intp)])
             counts = key[1] not in _NO_GROUPS
-            self._named[row] = not counts or self._named_left > 0
-            self._named_left -= int(counts and self._named[row])
+            self._named[row] = named = not counts or self._named_left > 0
+            self._named_left -= int(counts and named)
+            if not named:
+                others = self.row((key[0], OTHERS))
+                self._others[row] = others
         return row
 
     def begin_interval(self) -> None:
@@ -201,7 +196,10 @@ class Sums:
             joules: Shape (K, 7), columns `Part`.
             seconds: Length of the interval, shape (K,).
         """
+        rows = np.asarray(rows, dtype=np.intp)
         self._joules[rows] += joules
+        unnamed = ~self._named[rows]
+        np.add.at(self._joules, self._others[rows[unnamed]], joules[unnamed])
         self._watts[rows] += joules / np.broadcast_to(seconds, len(rows))[:, None]
 
     def end(self, groups: Collection[Hashable]) -> None:
@@ -211,12 +209,7 @@ class Sums:
         for key in [key for key in self._rows if key[1] in groups]:
             heir = self.row((key[0], ENDED_GROUPS))
             row = self._rows.pop(key)
-            if self._named[row]:
-                self._named_left += 1
-            else:
-                left = self._left.get(key[0], np.zeros(2))
-                self._left[key[0]] = left + _of_drive_and_cpu(self._joules[row])
-            self._joules[heir] += self._joules[row]
+            self._named_left += int(self._named[row])
             self._inherited[heir] += self._joules[row]
             self._joules[row] = self._watts[row] = 0.0
             self._free.append(row)
@@ -228,7 +221,6 @@ class Sums:
             self._told = {key: row for key, row in self._rows.items() if key[0] in self._names}
         rows = np.fromiter(self._told.values(), dtype=np.intp, count=len(self._told))
         columns = (self._joules[rows], self._watts[rows], self._inherited[rows])
-        left = {drive: joules for drive, joules in self._left.items() if drive in self._names}
         return GroupReadings(
-            self.quality, tuple(self._told), self._names, *columns, self._named[rows], left
+            self.quality, tuple(self._told), self._names, *columns, self._named[rows]
         )

@@ -14,8 +14,7 @@ from pathlib import Path
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.transition_table import LinuxRule
 from iojoule.measure.host.host_files import file_text, value_in_force
-
-_NO_DRIVES = re.compile(r"(loop|ram|zram|dm-|md|sr|fd|nbd|rbd|drbd|zd|bcache|mmcblk\d+boot)\d*")
+from iojoule.meter.drives import find_drives
 
 
 @dataclass(frozen=True)
@@ -106,16 +105,8 @@ class RestSettings:
 
 
 def drive_names(sysfs: Path) -> list[str]:
-    """Kernel names of the whole physical drives of a host, also those of which nothing is known."""
-    names = []
-    for folder in sorted((sysfs / "class" / "block").glob("*")):
-        stacked = any((folder / "slaves").glob("*"))
-        hidden = file_text(folder / "hidden") == "1"  # one path of a drive with several
-        if (folder / "partition").exists() or stacked or hidden:
-            continue
-        if not _NO_DRIVES.fullmatch(folder.name):
-            names.append(folder.name)
-    return names
+    """Kernel names of the drives of a host, of each the first."""
+    return [drive.name for drive in find_drives(sysfs).drives]
 
 
 def block_device(name: str, sysfs: Path) -> BlockDevice:

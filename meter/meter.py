@@ -120,7 +120,9 @@ class Meter:
             problem = intervals.problems.get(accounts[number].drive.name)
             readings.reasons[number] += (problem,) if problem else ()
         self._states.put(rows[away], States.fresh(int(away.sum())))
-        self._unmetered[rows[away]] += intervals.seconds + intervals.suspended_seconds
+        unknown = np.ones(len(self._unmetered), dtype=bool)  # also of drives that are not there
+        unknown[rows[at]] = False
+        self._unmetered[unknown] += intervals.seconds + intervals.suspended_seconds
         if not len(at):
             return
         own = [accounts[number] for number in at.tolist()]

@@ -30,6 +30,9 @@ from iojoule.meter.readings import Basis, Reading, Readings
 ASK_SECONDS = 2.0
 """Between two questions for the power state of a drive that serves."""
 
+INSTRUMENT_FAILED = "instrument_failed"
+"""The instrument of a drive delivers no more until the meter is started again."""
+
 GROUPS_EXPECTED = 5000
 """Control groups whose files may stay open, where the host allows."""
 
@@ -170,12 +173,16 @@ class LiveMeter:
         begin = time.monotonic()
         now = self.counters.read()
         seconds, self._last = now.monotonic_seconds - self._last, now.monotonic_seconds
+        instruments = {drive.name: drive.stated(self.instruments) for drive in now.drives}
         measured = {
             drive: watts
-            for drive, instrument in self.instruments.items()
-            if (watts := instrument.watts(seconds)) is not None
+            for drive, instrument in instruments.items()
+            if instrument is not None and (watts := instrument.watts(seconds)) is not None
         }
         self.readings = self.meter.step(now, measured)
+        for row, instrument in enumerate(instruments.values()):
+            if instrument is not None and instrument.failure is not None:
+                self.readings.reasons[row] += (INSTRUMENT_FAILED,)
         self._ask_again()
         if self.meter.intervals is not None:
             of_cpu = self._step_cpu(self.meter.intervals)
@@ -192,6 +199,9 @@ class LiveMeter:
         """What limits the last step's answers."""
         if self._cpu_remark:
             yield self._cpu_remark
+        for drive, instrument in self.instruments.items():
+            if instrument.failure is not None:
+                yield f"{drive}: watts are estimated, its instrument failed: {instrument.failure}"
         if self.groups is not None:
             yield from self.groups.remarks
 
@@ -213,7 +223,7 @@ class LiveMeter:
         said = None
         if self.options.ask_drives:
             device = block_device(drive.name, self.options.sysfs)
-            named = (self.options.controllers or {}).get(drive.name)
+            named = drive.stated(self.options.controllers or {})
             node = Path(named) if named is not None else device.controller_node()
             if node is not None:
                 nvme = NvmeController(node, device.namespace_id())

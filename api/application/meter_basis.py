@@ -177,7 +177,7 @@ def _operational(profile: DeviceProfile) -> int:
 
 
 def _profile_for(drive: MeteredDrive, stated: Mapping[str, str]) -> tuple[DeviceProfile, str]:
-    named = stated.get(drive.name)
+    named = drive.stated(stated)
     if named is not None:
         profile = profile_in(Path(named)) if named.endswith(".json") else profile_of(named)
         if profile.device_power is None:

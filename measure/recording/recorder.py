@@ -6,6 +6,7 @@ A failed sensor ends alone; the others go on, and `Recorder.failed` holds the re
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import threading
@@ -79,24 +80,36 @@ class Recent:
                 self._bins.popleft()
         self._before = (int(times[-1]), float(values[-1]))
 
-    def power(self, seconds: float) -> RecentPower | None:
-        """Over the last seconds; None when fewer were recorded, or none of them is that recent."""
+    def power(self, seconds: float, period_seconds: float = 0.0) -> RecentPower | None:
+        """Over the last seconds; None when fewer were recorded, or none of them is that recent.
+
+        An instrument that is read only once in `period_seconds` may have as few as one reading in
+        them: these are then its last ones, and its scatter is that of the readings before.
+        """
         with self._lock:
             bins = np.array(self._bins)
-        if len(bins) < FEWEST_BINS or time.monotonic_ns() - bins[-1, 0] > seconds * 1e9:
+        slow = FEWEST_BINS * period_seconds > seconds
+        fewest = 2 if slow else FEWEST_BINS
+        patience = (seconds + period_seconds) * 1e9
+        if len(bins) < fewest or time.monotonic_ns() - bins[-1, 0] > patience:
             return None
-        bins = bins[bins[:, 0] > bins[-1, 0] - seconds * 1e9]
+        before = bins[-FEWEST_BINS:, 2] / bins[-FEWEST_BINS:, 1]
+        if slow:
+            bins = bins[-max(round(seconds / period_seconds), 1) :]
+        else:
+            bins = bins[bins[:, 0] > bins[-1, 0] - seconds * 1e9]
         covered = float(bins[:, 1].sum())
-        if len(bins) < FEWEST_BINS or covered < 0.8 * seconds:
+        if (not slow and len(bins) < FEWEST_BINS) or covered < 0.8 * seconds:
             return None
         watts = bins[:, 2] / bins[:, 1]
         seconds_ago = ((bins[-1, 0] - bins[:, 0]) // 1e9).astype(np.int64)
         per_second = np.bincount(seconds_ago, bins[:, 2]) / np.maximum(
             np.bincount(seconds_ago, bins[:, 1]), 1e-9
         )
+        of_few = float(before.std(ddof=1)) / math.sqrt(len(bins))
         return RecentPower(
             mean_watts=float(bins[:, 2].sum()) / covered,
-            standard_error_watts=batch_standard_error(watts),
+            standard_error_watts=of_few if slow else batch_standard_error(watts),
             sd_of_second_watts=float(per_second.std(ddof=1)) if len(per_second) > 2 else None,
             seconds=covered,
         )

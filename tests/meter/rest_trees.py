@@ -57,9 +57,11 @@ def nvme_tree(root: Path, *, tolerance: int | str | None = 100000, substates: bo
     link(controller / "device", pci)
     link(block / "device", controller)
     link(sysfs / "class/block/nvme0n1", block)
+    link(sysfs / "block/nvme0n1", block)
     for name in ("loop0", "dm-0"):
         write(sysfs / "devices/virtual/block" / name / "dev", "7:0")
         link(sysfs / "class/block" / name, sysfs / "devices/virtual/block" / name)
+        link(sysfs / "block" / name, sysfs / "devices/virtual/block" / name)
     write(block / "nvme0n1p1/partition", 1)
     link(sysfs / "class/block/nvme0n1p1", block / "nvme0n1p1")
     return sysfs
@@ -84,6 +86,7 @@ def sata_tree(root: Path) -> Path:
     write(block / "dev", "8:0")
     link(block / "device", device)
     link(sysfs / "class/block/sda", block)
+    link(sysfs / "block/sda", block)
     link(sysfs / "class/scsi_host/host0", host / "scsi_host/host0")
     return sysfs
 

@@ -120,3 +120,14 @@ def test_time_in_suspension_is_told_apart(host: Host) -> None:
 def test_without_the_counters_there_is_no_meter(tmp_path: Path) -> None:
     with pytest.raises(HostStateError):
         BlockCounters(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("value", [(1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_counter_beyond_what_a_row_holds_ends_no_meter(host: Host, value: int) -> None:
+    clock = Clock(host)
+    before = clock.look()
+    name = before.drives[0].name
+    for place in range(17):
+        host.counters[name][place] = value
+        host.write()
+        assert clock.look().drives == before.drives

@@ -152,3 +152,20 @@ def test_of_a_drive_of_which_only_the_kind_is_known_the_interval_is_wide(clock: 
         for reading in (sure.step(now)[0], unsure.step(now)[0])
     ]
     assert ratios[1] > 2 * ratios[0]
+
+
+def test_the_time_that_a_drive_was_away_is_unmetered(clock: Clock) -> None:
+    metered = Meter(lambda drive: Basis(PROFILE, "profile"))
+    name = clock.look().drives[0].name
+    metered.step(clock.look())
+    metered.step(clock.look())
+    place = clock.host.sysfs / "block" / name
+    target, counters = place.readlink(), clock.host.counters[name]
+    clock.host.remove(name)
+    for _ in range(5):
+        assert not len(metered.step(clock.look(2.0)))
+    place.symlink_to(target)
+    clock.host.counters[name] = counters
+    clock.host.write()
+    (reading,) = metered.step(clock.look())
+    assert reading.unmetered_seconds == pytest.approx(11.0)
