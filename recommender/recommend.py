@@ -382,7 +382,7 @@ class Recommender:
             steps = Steps(judge)
             if scaled.has_current:
                 steps.see(judge.judge(today))
-            found = search(judge, judge.evaluate_again(blocks), steps)
+            found = search(judge, judge.evaluate_again(blocks), steps, today.frame)
             if len(found.front) and steps.now is not None:
                 least, kept = share, steps.now.frame
             else:
