@@ -267,7 +267,8 @@ def search(judge: Judge, blocks: Iterable[Evaluated], steps: Steps, today: Frame
     pool = together([part[0] for part in pools])
     order = np.concatenate([part[1] for part in pools])
     near = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)
-    order = order[near] * [0.0, 1.0]
+    order = order[near]
+    order[:, 0] = 0.0  # they all count as good
     near = near[_least_of(order, pool.frame.take(near), today)]
     pool = together([pool.take(near), front])
     return SearchResult(feasible, front.frame, costs, pool, None, missed)
