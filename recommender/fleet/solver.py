@@ -8,13 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import SolverError
+from iojoule.recommender.pareto import without_rounding_errors
 
 Floats = NDArray[np.float64]
 
@@ -116,6 +117,9 @@ def solve(
     Raises:
         SolverError: HiGHS gave up, or its solution breaks a constraint.
     """
+    # the last bits, which differ between processors, would decide between equal plans
+    cost, row_low, row_high = map(without_rounding_errors, (cost, row_low, row_high))
+    matrix = replace(matrix, values=without_rounding_errors(matrix.values))
     program = _program(cost, integer, low, high, matrix, row_low, row_high)
     for nodes in NODES:
         with _no_output():
@@ -149,7 +153,7 @@ def solve(
         )
     values = np.array(solver.getSolution().col_value)
     _check(values, low, high, matrix, row_low, row_high)
-    objective = float(cost @ values)
+    objective = float(without_rounding_errors(cost @ values)[0])
     bound = float(info.mip_dual_bound) if integer.any() else objective
     return Solution(values, objective, bound, bound)
 
