@@ -25,9 +25,9 @@ Run = Callable[[Running], Outcome]
 
 LONG: dict[str, Any] = {
     "drive": "samsung-980-pro-1tb",
-    "scenario": {"flows": [{"queue_depth": 4, "total_requests": 4_000_000}]},
+    "scenario": {"flows": [{"queue_depth": 4, "total_requests": 60_000_000}]},
 }
-"""A simulation of ten seconds or more."""
+"""A simulation that takes far longer than a look at its job."""
 
 
 def submitted(state: State, request: dict[str, Any] | None = None, kind: str = "simulation") -> Job:
