@@ -40,8 +40,8 @@ std::uint64_t Flash::command_ahead(std::uint32_t die_index, std::uint64_t comman
   const DieAhead& ahead = ahead_[die_index];
   const std::uint64_t given_ps = channels_[context_.layout.channel_of_die(die_index)].reserve(
       now_ps, now_ps, command_ps);
-  // With a cache register it goes before the data of the read before, which have been settled.
-  if (!reading_ahead(die_index)) return given_ps;
+  // One that waited for the array goes before the data of the read before, which have been settled.
+  if (!reading_ahead(die_index) || ahead.array_free_ns < context_.now_ns()) return given_ps;
   return std::min(given_ps, std::max(now_ps, ahead.data_begin_ps) + command_ps);
 }
 

@@ -45,7 +45,6 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
                    device.physical.slc.dynamic_blocks_per_plane >
                0),
       counts_commands_(context_.power.counts_commands()),
-      ahead_(ahead),
       in_flight_limit_(std::min(fetch_limit_, device.io_queue_depth)) {
   precondition(context_, flows, watch_);
 }
@@ -309,11 +308,6 @@ void Device::request_done(std::uint32_t index) {
 }
 
 // --- energy of link and memory ---------------------------------------------------------------------
-
-std::uint64_t Device::leave(std::uint64_t ready_ps, std::uint64_t bytes) {
-  return ahead_ ? context_.link.reserve_to_host(to_ps(context_.now_ns()), ready_ps, bytes)
-                : context_.link.to_host(ready_ps, bytes);
-}
 
 void Device::spend_on_wire(std::uint64_t wire_bytes, std::uint64_t until_ps) {
   const double joules = energy_.link_joules_per_byte * static_cast<double>(wire_bytes);

@@ -132,8 +132,10 @@ class Device final : private FlashClient {
   bool writes_through(const HostRequest& request) const;
   bool keeps_copies(std::uint16_t flow) const;
 
-  // When the last byte has left for the host.
-  std::uint64_t leave(std::uint64_t ready_ps, std::uint64_t bytes);
+  // When the last byte of what will be ready has left for the host.
+  std::uint64_t leave(std::uint64_t ready_ps, std::uint64_t bytes) {
+    return context_.link.to_host(to_ps(context_.now_ns()), ready_ps, bytes);
+  }
   // Energy of a transfer that ends then.
   void spend_link(std::uint64_t payload, std::uint64_t until_ps) {
     if (energy_.link_joules_per_byte != 0) spend_on_wire(context_.link.wire_bytes(payload), until_ps);
@@ -170,7 +172,6 @@ class Device final : private FlashClient {
   // When completions that are on their way arrive, the first on top; kept by a live drive alone.
   std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> arrivals_;
   bool live_ = false;
-  const bool ahead_;                   // work is committed when it comes, where that is certain
   CompletionSink* fed_ = nullptr;
   std::uint64_t ahead_until_ns_ = 0;   // the last completion of requests that were fed
   const std::uint32_t in_flight_limit_;

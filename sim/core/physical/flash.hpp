@@ -179,6 +179,11 @@ class Flash {
   std::size_t striped_list(std::uint16_t flow, std::uint32_t unit, Priority priority) const;
   void dispatch(std::uint32_t die);
   bool begin_next(std::uint32_t die);
+  // Whether what the die has suspended must go on before anything else.
+  bool suspended_too_long(const Die& die) const {
+    return die.suspended != Suspended::nothing &&
+           die.suspended_ns + nand_.suspended_max_ns < context_.now_ns();
+  }
   void continue_suspended(std::uint32_t die);
   void consider_suspending(std::uint32_t die);
   bool collect(std::uint32_t die);

@@ -58,7 +58,9 @@ void Flash::dispatch(std::uint32_t die_index) {
   }
   if (die.array != Array::idle) return;
   if (reading_ahead(die_index)) {
-    if (ahead_[die_index].array_free_ns <= context_.now_ns() && context_.power.open(context_.now_ns())) {
+    const std::uint64_t now_ns = context_.now_ns();
+    if (ahead_[die_index].array_free_ns <= now_ns && !suspended_too_long(die) &&
+        context_.power.open(now_ns)) {
       begin_reads(die_index);
     }
     return await_reads(die_index);
@@ -200,7 +202,7 @@ void Flash::on_suspended(std::uint32_t die_index) {
 void Flash::continue_suspended(std::uint32_t die_index) {
   Die& die = dies_[die_index];
   const std::uint64_t now_ns = context_.now_ns();
-  if (now_ns <= die.suspended_ns + nand_.suspended_max_ns) {
+  if (!suspended_too_long(die)) {
     if (begin_reads(die_index)) return;
     if (die.outs > 0) return;
     if (die.suspended == Suspended::erase && begin_user_program(die_index)) return;

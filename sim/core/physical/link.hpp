@@ -50,13 +50,8 @@ class Link {
 
   std::uint64_t latency_ps() const { return latency_ps_; }
 
-  // When the last byte has left the drive, in ps; it arrives latency_ps later.
-  std::uint64_t to_host(std::uint64_t ready_ps, std::uint64_t payload) {
-    return to_host_.serve(ready_ps, transfer_ps(payload));
-  }
-  // The same for a transfer that is ready later than now_ps.
-  std::uint64_t reserve_to_host(std::uint64_t now_ps, std::uint64_t ready_ps,
-                                std::uint64_t payload) {
+  // When the last byte of what will be ready has left the drive, in ps; it arrives latency_ps later.
+  std::uint64_t to_host(std::uint64_t now_ps, std::uint64_t ready_ps, std::uint64_t payload) {
     return to_host_.reserve(now_ps, ready_ps, transfer_ps(payload));
   }
   // When the last byte has arrived, in ps.
