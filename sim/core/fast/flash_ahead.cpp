@@ -38,8 +38,8 @@ bool Flash::can_commit(const Die& die, std::uint32_t chain) const {
 std::uint64_t Flash::command_ahead(std::uint32_t die_index, std::uint64_t command_ps) {
   const std::uint64_t now_ps = to_ps(context_.now_ns());
   const DieAhead& ahead = ahead_[die_index];
-  const std::uint64_t given_ps = channels_[context_.layout.channel_of_die(die_index)].reserve(
-      now_ps, now_ps, command_ps);
+  const std::uint64_t given_ps =
+      channels_[context_.layout.channel_of_die(die_index)].cut_in(now_ps, command_ps);
   // One that waited for the array goes before the data of the read before, which have been settled.
   if (!reading_ahead(die_index) || ahead.array_free_ns < context_.now_ns()) return given_ps;
   return std::min(given_ps, std::max(now_ps, ahead.data_begin_ps) + command_ps);
@@ -64,7 +64,7 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
   for (std::uint32_t i = chain; i != none;) {
     PageRead& read = reads_[i];
     const std::uint64_t length_ps = timing_.data_ps(timing_.bytes_moved(read.bytes));
-    out_ps = channel.reserve(now_ps, move_ps, length_ps);
+    out_ps = channel.reserve_behind(now_ps, move_ps, length_ps);
     if (first) ahead.data_begin_ps = std::max(move_ps, out_ps - length_ps);
     first = false;
     count_move(die_index, read, out_ps);
