@@ -98,7 +98,8 @@ class Device final : private FlashClient {
   // reads: device_read.cpp
   void start_read(std::uint32_t index);
   void gather(std::uint32_t index, Gathered& gathered, std::uint32_t unit, std::uint32_t bytes);
-  void issue(std::uint32_t index, Gathered& gathered);
+  // `last`: nothing more is read in the same moment.
+  void issue(std::uint32_t index, Gathered& gathered, bool last);
   void answer_from_memory(std::uint32_t index, std::uint64_t bytes);
   void send_to_host(std::uint32_t index, std::uint64_t ready_ps, std::uint64_t bytes);
   void page_read(const PageRead& read, std::uint64_t out_ns) override;

@@ -58,7 +58,7 @@ void Device::mapping_page_loaded(std::uint32_t page) {
     waiting_units_[who].next = free_waiting_unit_;
     free_waiting_unit_ = who;
     context_.mapping_cache.keep(unit.unit, host_.request(unit.request).flow);
-    if (unit.request != request && request != none) issue(request, gathered);
+    if (unit.request != request && request != none) issue(request, gathered, false);
     request = unit.request;
     if (!flash_always && context_.table.find(unit.unit) == none) {
       answer_from_memory(request, unit.bytes);
@@ -66,7 +66,7 @@ void Device::mapping_page_loaded(std::uint32_t page) {
       gather(request, gathered, unit.unit, unit.bytes);
     }
   }
-  if (request != none) issue(request, gathered);
+  if (request != none) issue(request, gathered, woken_.size() == 1);
   // Only now: a request whose units all waited here must not complete between two of them.
   for (const std::uint32_t waiter : woken_) {
     const std::uint32_t who = waiter >> 1U;

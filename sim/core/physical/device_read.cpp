@@ -77,7 +77,7 @@ void Device::start_read(std::uint32_t index) {
     }
     gather(index, gathered, unit, bytes);
   }
-  issue(index, gathered);
+  issue(index, gathered, true);
   if (from_memory > 0) answer_from_memory(index, from_memory);
   part_done(index);
 }
@@ -91,15 +91,15 @@ void Device::gather(std::uint32_t index, Gathered& gathered, std::uint32_t unit,
     gathered.part.bytes += bytes;
     return;
   }
-  issue(index, gathered);
+  issue(index, gathered, false);
   gathered = {place, {unit, 1, bytes}};
 }
 
-void Device::issue(std::uint32_t index, Gathered& gathered) {
+void Device::issue(std::uint32_t index, Gathered& gathered, bool last) {
   if (gathered.part.units == 0) return;
   HostRequest& request = host_.request(index);
   ++request.pending;
-  const bool alone = gathered.part.units == unit_count(request);
+  const bool alone = last && gathered.part.units == unit_count(request);
   flash_.read(ReadKind::user, index, gathered.place, gathered.part, read_class(request.flow), alone);
   gathered.part.units = 0;
 }
