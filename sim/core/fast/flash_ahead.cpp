@@ -23,11 +23,11 @@ bool Flash::idle_for_read(std::uint32_t die_index) {
   return gc_preemptible_ || collector_.jobs_active() == 0;
 }
 
-// What follows a read of another kind happens when its data are there, and needs the event. That of
-// pages to be moved alone will do where nothing can begin before it.
+// What follows a read of another kind happens when its data are there, and needs the event. The times
+// until then may be settled where nothing can begin before it.
 bool Flash::can_commit(const Die& die, std::uint32_t chain) const {
   if (ahead_.empty() || die.outs > 0) return false;
-  if (reads_[chain].kind == ReadKind::moved) return !nand_.cache_register;
+  if (!nand_.cache_register) return true;
   for (std::uint32_t i = chain; i != none; i = reads_[i].next) {
     if (reads_[i].kind != ReadKind::user) return false;
   }
@@ -69,7 +69,7 @@ void Flash::leave_ahead(std::uint32_t die_index, std::uint32_t chain) {
     first = false;
     count_move(die_index, read, out_ps);
     const std::uint32_t next = read.next;
-    if (read.kind == ReadKind::moved) {
+    if (read.kind != ReadKind::user) {
       ++die.outs;
       context_.schedule(to_ns(out_ps), EventKind::page_out, i);
     } else {

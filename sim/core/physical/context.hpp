@@ -29,6 +29,7 @@ enum class EventKind : std::uint32_t {
   page_out,         // read: its data have left the die
   program_done,     // die
   erase_done,       // die
+  begun,            // die
   suspended,        // die
   reads_over,       // die: reads committed ahead have left it
   partial_page,     // write list: it has waited long enough for a whole page

@@ -103,6 +103,7 @@ void Device::handle(const Event& event) {
     case EventKind::page_out: return flash_.on_page_out(subject);
     case EventKind::program_done: return flash_.on_program_done(subject);
     case EventKind::erase_done: return flash_.on_erase_done(subject);
+    case EventKind::begun: return flash_.on_begun(subject);
     case EventKind::suspended: return flash_.on_suspended(subject);
     case EventKind::reads_over: return flash_.on_reads_over(subject);
     case EventKind::command_over:

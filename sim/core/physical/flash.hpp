@@ -94,6 +94,7 @@ class Flash {
   void on_page_out(std::uint32_t read);
   void on_program_done(std::uint32_t die);
   void on_erase_done(std::uint32_t die);
+  void on_begun(std::uint32_t die);
   void on_suspended(std::uint32_t die);
   void on_reads_over(std::uint32_t die);
   void on_power_reopens();
@@ -151,6 +152,7 @@ class Flash {
     Array array = Array::idle;
     Suspended suspended = Suspended::nothing;
     bool busy = false, marked = false, gated = false;
+    bool begin_awaited = false;   // by what would suspend the operation
   };
   struct Queue {
     std::uint32_t head = none, tail = none;
@@ -186,6 +188,7 @@ class Flash {
   }
   void continue_suspended(std::uint32_t die);
   void consider_suspending(std::uint32_t die);
+  void consider_when_begun(std::uint32_t die);
   bool collect(std::uint32_t die);
   bool urgent(std::uint32_t die) const;
   bool writes_overdue(std::uint32_t die);

@@ -162,7 +162,8 @@ void Flash::consider_suspending(std::uint32_t die_index) {
   Die& die = dies_[die_index];
   const std::uint64_t now_ns = context_.now_ns();
   if (die.suspended != Suspended::nothing || die.outs > 0) return;
-  if (now_ns < die.began_ns || die.operation.suspends >= nand_.suspends_max) return;
+  if (die.operation.suspends >= nand_.suspends_max) return;
+  if (now_ns < die.began_ns) return consider_when_begun(die_index);
   const std::uint64_t left_ns = die.end_ns - now_ns;
   const DeviceConfig& device = context_.device;
   const bool reads = reads_waiting(die);
@@ -176,6 +177,21 @@ void Flash::consider_suspending(std::uint32_t die_index) {
       suspend(die_index, device.suspend_erase_ns);
     }
   }
+}
+
+// What is still being loaded cannot be suspended yet.
+void Flash::consider_when_begun(std::uint32_t die_index) {
+  Die& die = dies_[die_index];
+  if (die.begin_awaited || !(die.array == Array::programming ? suspend_programs_ : suspend_erases_)) {
+    return;
+  }
+  die.begin_awaited = true;
+  context_.schedule(die.began_ns, EventKind::begun, die_index);
+}
+
+void Flash::on_begun(std::uint32_t die_index) {
+  dies_[die_index].begin_awaited = false;
+  mark(die_index);
 }
 
 void Flash::suspend(std::uint32_t die_index, std::uint64_t takes_ns) {
