@@ -126,7 +126,8 @@ def replay_trace(
     reader = reader.on_drive(simulation.capacity_bytes)
     for batch in ahead(reader.batches):
         simulation.feed(*batch[:4])
-    return Replay(simulation.result(), reader.notes(), ranges)
+    result = simulation.result()
+    return Replay(result, (*reader.notes(), *result.warnings), ranges)
 
 
 def replay_day(
@@ -165,7 +166,8 @@ def replay_day(
             f"{whole.busiest_second():,.0f}: if the drive cannot keep up there, its mean and tail "
             "latencies are higher than shown. --scale 1 simulates the whole day"
         )
-    return Replay(simulation.result(), tuple(notes), scale=scale)
+    result = simulation.result()
+    return Replay(result, (*notes, *result.warnings), scale=scale)
 
 
 def _drive(device: DeviceConfig, interval_seconds: float, limits: Limits) -> FastSimulation:

@@ -1,10 +1,11 @@
 """Where a drive is bound by one thing, its rate and latency follow from that thing alone."""
 
 import math
+from pathlib import Path
 
 import pytest
 
-from tests.sim.physical.drives import MS, READS, SECOND, WRITES, drive, run
+from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, run
 
 STREAM = {**READS, "address_distribution": "streaming"}
 """Reads in address order spread evenly over the dies, whatever the depth."""
@@ -44,6 +45,21 @@ def test_latency_of_one_cached_write_ends_in_memory() -> None:
     dram_ns = 26 + PAGE / (800e6 * 4) * 1e9
     expected = SUBMISSION_NS + wire_ns(0) + wire_ns(PAGE) + dram_ns + COMPLETION_NS
     assert result.flows[0].device_latency.all.min_ns == pytest.approx(expected, abs=4)
+
+
+def test_the_link_does_not_stand_idle_while_a_write_waits_for_memory(tmp_path: Path) -> None:
+    """A slow memory takes the data of a write; a read's data go to the host meanwhile."""
+    device = drive(dram_megatransfers_per_second=20)  # 102 us a page
+    latency_ns = []
+    for write in ("", f"{40 * US} 0 16 16 0\n"):
+        (tmp_path / "trace").write_text(f"0 0 0 16 1\n{write}")
+        flow = run(device, {"kind": "trace", "trace_path": str(tmp_path / "trace")}).flows[0]
+        read, written = flow.device_latency.read, flow.device_latency.write
+        assert read is not None
+        latency_ns.append(read.max_ns)
+    assert written is not None
+    assert 40 * US + written.max_ns > 1.3 * latency_ns[0]  # its completion leaves much later
+    assert latency_ns[1] == pytest.approx(latency_ns[0], abs=1)
 
 
 def test_latency_of_one_uncached_write_ends_in_flash() -> None:

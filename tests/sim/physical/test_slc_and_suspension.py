@@ -1,12 +1,13 @@
 """Pseudo-SLC cache: fast, then not, then folded. Suspension: reads need not wait for programs."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from iojoule.sim.result import ScenarioResult
-from tests.sim.physical.drives import MS, READS, SECOND, WRITES, drive, run
+from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, run
 
 TLC: dict[str, Any] = {
     "flash_technology": "tlc",
@@ -162,6 +163,26 @@ def test_only_what_may_be_suspended_is() -> None:
         assert counts is not None
         assert (counts.program_suspends > 0) is programs
         assert (counts.erase_suspends > 0) is erases
+
+
+def test_a_read_that_comes_while_a_program_is_loaded_suspends_it_when_it_begins(
+    tmp_path: Path,
+) -> None:
+    """Its data are on the way for 432 us, and the program takes 750 us."""
+    device = drive(
+        **SUSPENDING, suspension="program", channels=1, chips_per_channel=1,
+        channel_megatransfers_per_second=20,
+    )  # fmt: skip
+    trace = {"kind": "trace", "trace_path": str(tmp_path / "trace")}
+    done_ns = []
+    for arrival_ns in (50 * US, 200 * US, 400 * US):
+        (tmp_path / "trace").write_text(f"0 0 0 16 0\n{arrival_ns} 0 800 16 1\n")
+        read = run(device, trace).flows[0].device_latency.read
+        assert read is not None
+        done_ns.append(arrival_ns + read.max_ns)
+    assert done_ns == pytest.approx([done_ns[0]] * 3, abs=20)
+    # loaded, suspended, sensed, out; 0.2 us around each
+    assert done_ns[0] == pytest.approx((432 + 10 + 75 + 432) * US, rel=0.03)
 
 
 def test_a_suspended_program_ends_in_spite_of_endless_reads() -> None:
