@@ -8,6 +8,7 @@ import statistics
 import time
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,10 @@ def check(ask: Asked, answers: int, candidates: int, most: float) -> None:
     ratios, each, seconds = [], [], []
     for number in range(1, answers + 1):
         workload = ask(number)
-        seconds.append(seconds_of(lambda asked=workload: recommender.recommend(asked)))
-        once = seconds_of(lambda asked=workload: predicted(recommender, asked))
+        seconds.append(seconds_of(partial(recommender.recommend, workload)))
+        once = seconds_of(partial(predicted, recommender, workload))
         ratios.append(seconds[-1] / once)
-        each.append(once / seconds_of(lambda: np.cbrt(roots)))
+        each.append(once / seconds_of(partial(np.cbrt, roots)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     ratio, passes = statistics.median(ratios), statistics.median(each)
     print(
