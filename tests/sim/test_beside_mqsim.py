@@ -96,6 +96,16 @@ def test_preconditioned_drives_are_as_in_mqsim(
     assert last // 1000 == last_completion_us
 
 
+def test_a_hot_region_that_the_mapping_cache_holds_whole_is_warmed_to_its_end(
+    tmp_path: Path,
+) -> None:
+    """MQSim 7ec40e3 read 3508 pages with 2788 hits; pages that requests reach beyond stay cold."""
+    case = draw_case(9100723, tmp_path)
+    device = EmbeddedEngine().run(case.device, case.scenario).device
+    assert device.pages_read == 3508
+    assert device.cmt_hits == pytest.approx(2788, abs=1)
+
+
 @pytest.mark.parametrize(
     ("seed", "commands", "last_completion_us"),
     [

@@ -227,7 +227,8 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
 // written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
-// came: of that region its percentage of the share, all where there are no others, then others. For other
+// came: of that region its percentage of the share, but no more than the region has, although requests reach
+// beyond it; then others. Where there are no others it takes all. For other
 // flows it walks over the pages, in that order, with steps of one length; it draws where it counts from and
 // the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
@@ -243,7 +244,11 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
     order.insert(order.begin(), replayed.hot.begin(), replayed.hot.end());
     const std::uint64_t run = replayed.first_run == 0 ? replayed.hot.size() : replayed.first_run;
     const std::uint64_t others = order.size() - run;
-    const std::uint64_t hot = std::min(others == 0 ? share : share * flow.hot_region_percent / 100, run);
+    const std::uint64_t region =
+        page_sectors_.quotient(streams_[index].space.sectors) * flow.hot_region_percent / 100;
+    const std::uint64_t hot =
+        others == 0 ? std::min(share, run)
+                    : std::min({share * flow.hot_region_percent / 100, run, region});
     for (std::uint64_t i = 0; i < hot; ++i) take(order[i]);
     const std::uint64_t end = std::min(share - hot, others);
     for (std::uint64_t i = hot; i < end; ++i) take(order[run + i]);
