@@ -197,3 +197,4 @@ def test_the_meter_steps_by_itself_and_ends(tmp_path: Path) -> None:
         while publisher.last.steps < 3:
             time.sleep(0.02)
     assert publisher.last.readings[0].joules > 0
+    exporter.live.close()
