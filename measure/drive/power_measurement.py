@@ -35,6 +35,14 @@ def power_watts(word: int) -> float | None:
     return (word & 0xFFFF) * scale if scale else None
 
 
+def stated_watts(word: int) -> float | None:
+    """Watts that a drive states; None where they are 0: no reading, or no limit.
+
+    The specification reserves the word 0; with a scale, a value of 0 says no more.
+    """
+    return power_watts(word) if word & 0xFFFF else None
+
+
 def power_word(watts: float) -> int:
     """The power word that holds at most `watts`, in the finest scale that fits.
 
@@ -56,8 +64,7 @@ def interval_power(data: bytes) -> tuple[float, float] | None:
     if len(data) != SMART_BYTES:
         raise DriveError(f"the SMART log has {len(data)} and not {SMART_BYTES} bytes")
     (word,) = struct.unpack_from("<I", data, 240)
-    # the specification reserves the word 0; with a scale, a value of 0 is no reading either
-    watts = power_watts(word) if word & 0xFFFF else None
+    watts = stated_watts(word)
     return None if watts is None else (watts, WATTS_BY_SCALE[word >> 16 & 3])
 
 
@@ -117,14 +124,14 @@ def parse_power_log(data: bytes) -> PowerLog:
         has_gaps=bool(attributes & 2),
         estimated=bool(attributes & 4),
         intervals=intervals,
-        mean_watts=power_watts(mean),
+        mean_watts=stated_watts(mean),
         error_fraction=percent / 100 if percent <= _LARGEST_PERCENT else None,
     )
 
 
 def limit_watts(value: int) -> float | None:
     """Read feature 23h: the Power Limit, None where there is none."""
-    return power_watts(value) if value & 0xFFFF else None
+    return stated_watts(value)
 
 
 def same_limit(limit: int, other: int) -> bool:
