@@ -78,6 +78,8 @@ class PowerLog:
         has_gaps: Whether data are missing within it (attribute bit 1).
         estimated: Whether power is estimated and not measured (bit 2).
         intervals: Number of 1-s measurements since the start.
+        mean_watts: Of them; None = not reported.
+        step_watts: One step of it.
         error_fraction: Largest error; None = not reported.
     """
 
@@ -87,6 +89,7 @@ class PowerLog:
     estimated: bool
     intervals: int
     mean_watts: float | None
+    step_watts: float
     error_fraction: float | None
 
     @property
@@ -95,6 +98,11 @@ class PowerLog:
         if self.mean_watts is None or self.has_gaps:
             return None
         return self.mean_watts * self.intervals * LOG_INTERVAL_SECONDS
+
+    @property
+    def step_joules(self) -> float:
+        """One step of the energy: it grows with every interval."""
+        return self.step_watts * self.intervals * LOG_INTERVAL_SECONDS
 
     @property
     def fault(self) -> str | None:
@@ -125,6 +133,7 @@ def parse_power_log(data: bytes) -> PowerLog:
         estimated=bool(attributes & 4),
         intervals=intervals,
         mean_watts=stated_watts(mean),
+        step_watts=WATTS_BY_SCALE.get(mean >> 16 & 3, 0.0),
         error_fraction=percent / 100 if percent <= _LARGEST_PERCENT else None,
     )
 
@@ -162,9 +171,17 @@ class Measurement:
                 "erase that; stop it first: "
                 + self.controller.set_feature_command(POWER_MEASUREMENT, STOP_VALUE)
             )
+        self._begin(before.generation)
+
+    def restart(self) -> None:
+        """Begin anew, at once after `read`, whose data are erased; raises as `start`."""
+        assert self.generation is not None
+        self._begin(self.generation)
+
+    def _begin(self, before: int) -> None:
         self.controller.set_feature(POWER_MEASUREMENT, START_VALUE)
         after = self.peek()
-        if after.generation != (before.generation + 1) & 0xFF or not after.running:
+        if after.generation != (before + 1) & 0xFF or not after.running:
             raise DriveError(
                 f"{self.controller.node}: accepted the start of a power measurement but did not "
                 "start one, or another program did"
