@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,8 @@ class MeterOptions:
 
     Attributes:
         drives: Kernel names; empty for all drives of the host.
-        profiles: Name of a drive, and the file or the device model whose profile holds for it.
+        profiles: Name of a drive, and the file or the device model whose profile holds for it. This
+            and the next hold for the drive that has the name when the meter begins.
         instruments: Name of a drive, and the sensor that measures it.
         interval_seconds: Between two looks.
         sysfs: Where it is mounted; `proc` likewise.
@@ -134,13 +135,15 @@ class LiveMeter:
         self._began = False
         self.counters = BlockCounters(options.proc, options.sysfs, also=named, only=options.drives)
         self.instruments: dict[str, Instrument] = {}
+        self._measured: dict[str, Instrument] = {}  # by the key of the drive
         self.groups: GroupMeter | ProcessMeter | None = None
         self.cpu: CpuMeter | None = None
         self._cpu_remark = ""
         try:
             first = self.counters.read()
             self.left_out = first.inventory.left_out
-            self._check(named, {name for drive in first.drives for name in drive.devices})
+            keys = {name: drive.key for drive in first.drives for name in drive.devices}
+            self._check(named, keys.keys())
             self.meter = Meter(self._basis)
             self.readings = self.meter.step(first)
             self._began = True
@@ -152,7 +155,8 @@ class LiveMeter:
                 self.groups.begin(first.drives)
             self.cpu = self._cpu_meter()
             for drive, sensor in (options.instruments or {}).items():
-                self.instruments[drive] = Instrument(open_sensor(sensor))
+                instrument = Instrument(open_sensor(sensor))
+                self.instruments[drive] = self._measured[keys[drive]] = instrument
         except BaseException:
             self.close()
             raise
@@ -178,15 +182,16 @@ class LiveMeter:
         begin = time.monotonic()
         now = self.counters.read()
         seconds, self._last = now.monotonic_seconds - self._last, now.monotonic_seconds
-        instruments = {drive.name: drive.stated(self.instruments) for drive in now.drives}
+        self.left_out = now.inventory.left_out
         measured = {
-            drive: watts
-            for drive, instrument in instruments.items()
-            if instrument is not None and (watts := instrument.watts(seconds)) is not None
+            drive.name: watts
+            for drive in now.drives
+            if (instrument := self._measured.get(drive.key)) is not None
+            and (watts := instrument.watts(seconds)) is not None
         }
         self.readings = self.meter.step(now, measured)
-        for row, instrument in enumerate(instruments.values()):
-            if instrument is not None and instrument.failure is not None:
+        for row, drive in enumerate(now.drives):
+            if self._has_lost_instrument(drive):
                 self.readings.reasons[row] += (INSTRUMENT_FAILED,)
         self._ask_again()
         if self.meter.intervals is not None:
@@ -224,13 +229,25 @@ class LiveMeter:
                 sleep(wait)
             yield self.step()
 
+    def _has_lost_instrument(self, drive: MeteredDrive) -> bool:
+        """Whether its instrument failed, or was stated for a drive that had its name before."""
+        instrument = self._measured.get(drive.key)
+        if instrument is not None:
+            return instrument.failure is not None
+        return drive.stated(self.instruments) is not None
+
     def _basis(self, drive: MeteredDrive) -> Basis:
-        """Of a new drive; one that comes later is asked by `_ask_again`, where it may be silent."""
+        """Of a new drive.
+
+        One that comes later is asked by `_ask_again`, where it may be silent, and has no stated
+        profile: that is of the drive that had its name at the beginning.
+        """
         said = None
         if self.options.ask_drives:
             self._asked[drive.key] = asked = _Asked(self._controller(drive))
             said = None if self._began else self._ask(asked)
-        return basis_of(drive, self.options.profiles or {}, self.options.sysfs, said)
+        stated = {} if self._began else self.options.profiles or {}
+        return basis_of(drive, stated, self.options.sysfs, said)
 
     def _ask(self, asked: _Asked) -> DriveState | None:
         """What a drive says now; None for one that has no NVMe controller."""
@@ -300,7 +317,7 @@ class LiveMeter:
             hierarchy, self.options.sysfs, self.options.idle, named_max=self.options.named_max
         )
 
-    def _check(self, named: set[str], there: set[str]) -> None:
+    def _check(self, named: set[str], there: Set[str]) -> None:
         for name in sorted(named - there):
             code = self.left_out.get(name)
             if code is not None:

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.application.meter import LiveMeter, MeterOptions
+from iojoule.api.application.meter import INSTRUMENT_FAILED, LiveMeter, MeterOptions
 from iojoule.api.application.meter_basis import DriveState
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError
+from iojoule.meter.drives import STACKED
 from tests.api.application.test_meter_basis import STATES, TABLE
 from tests.meter.hosts import Host
+from tests.meter.test_instrument import Polled, wait_for
 
 SAID = DriveState(STATES, 0, TABLE)
 
@@ -46,6 +48,41 @@ def host(tmp_path: Path) -> Host:
 
 def options(host: Host) -> MeterOptions:
     return MeterOptions(proc=host.proc, sysfs=host.sysfs, ask_drives=True)
+
+
+def test_what_is_stated_for_a_name_stays_with_the_drive_that_had_it(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = Polled(lambda number: 50.0 + number % 2)
+    monkeypatch.setattr("iojoule.api.application.meter.open_sensor", lambda _: sensor)
+    stated = MeterOptions(
+        proc=host.proc,
+        sysfs=host.sysfs,
+        profiles={"nvme0n1": "wd-zn540"},
+        instruments={"nvme0n1": "polled"},
+    )
+    with LiveMeter(stated) as live:
+        wait_for(lambda: live.step()[0].watts > 40)
+        assert live.readings[0].basis.profile.device == "wd-zn540"
+        host.swap("nvme0n1", "S2")
+        host.nvme("nvme1n1", "S1")
+        live.step()
+        wait_for(lambda: [one for one in live.step() if one.watts > 40])
+        told = {one.drive.serial: one for one in live.readings}
+        assert told["S1"].watts > 40 > told["S2"].watts > 0
+        assert {serial: one.basis.profile.device for serial, one in told.items()} == {
+            "S1": "wd-zn540",
+            "S2": "samsung-980-pro-1tb",
+        }
+        assert INSTRUMENT_FAILED in told["S2"].reasons
+        assert INSTRUMENT_FAILED not in told["S1"].reasons
+
+
+def test_block_devices_that_come_later_are_left_out_and_told(host: Host) -> None:
+    with LiveMeter(MeterOptions(proc=host.proc, sysfs=host.sysfs)) as live:
+        host.disk("dm-0", below="")
+        live.step()
+        assert live.left_out == {"dm-0": STACKED}
 
 
 def power_states(live: LiveMeter) -> dict[str | None, int]:
