@@ -210,12 +210,12 @@ class _Drive:
 class _Seen:
     """One drive's interval."""
 
+    seconds: float
     load: Load
     latency_mean_ns: float | None
     requests: int
     watts: float
     is_measured: bool
-    joules: float
     observation: Observation
     now_predicted: Predicted | None
     next_predicted: list[Predicted] = field(default_factory=list)
@@ -365,12 +365,12 @@ class Governor:
         drive.demand.add(load, now, is_late=full or (share or 0.0) > 1.0)
         sleeps = intervals.drives[row].sleeps_by_itself
         return _Seen(
+            seconds=intervals.seconds,
             load=load,
             latency_mean_ns=mean,
             requests=window.requests,
             watts=watts,
             is_measured=measured,
-            joules=watts * intervals.seconds,
             observation=Observation(
                 at_seconds=now,
                 requests=window.requests,
@@ -448,8 +448,8 @@ class Governor:
         if drive.runs:
             drive.in_force = decision.setting
         totals = drive.totals
-        totals.seconds += self.options.period_seconds
-        totals.joules += seen.joules
+        totals.seconds += seen.seconds
+        totals.joules += seen.watts * seen.seconds
         totals.breaches += seen.observation.is_breach
         self._count_saving(drive, seen, before)
         if (
@@ -474,7 +474,7 @@ class Governor:
         for group in drive.groups:
             limit = group.decide(
                 seen.observation.at_seconds,
-                self.options.period_seconds,
+                seen.seconds,
                 is_pressed=pressed,
                 of_drive=seen.load.requests_per_second * seen.load.request_bytes,
             )
@@ -490,7 +490,7 @@ class Governor:
             return
         at_load = drive.predicted(seen.load)
         saved = at_load[drive.began_in].forecast.watts - at_load[here].forecast.watts
-        drive.totals.saved_joules += saved * self.options.period_seconds
+        drive.totals.saved_joules += saved * seen.seconds
 
     def _fields(
         self, drive: _Drive, seen: _Seen, decision: Decision, before: int, budget: float | None

@@ -357,6 +357,19 @@ def test_a_drive_that_fails_is_restored_and_ends_nothing_for_others(
     assert schedulers(host) == ["mq-deadline", "mq-deadline"]
 
 
+def test_totals_are_of_the_time_that_passed(two: tuple[Host, list[Governed]]) -> None:
+    host, drives = two
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    logged = list[dict[str, Any]]()
+    with Governor(
+        drives, options, FixedBudget(None), None, logged.append, lambda _: None
+    ) as governor:
+        governor.step()  # much sooner than its period
+        totals = governor.totals["nvme0n1"]
+    watts = next(one["measured"]["watts"] for one in logged if one["device"] == "nvme0n1")
+    assert totals.joules / totals.seconds == pytest.approx(watts, rel=1e-5)
+
+
 def test_two_namespaces_of_one_drive_are_refused(
     two: tuple[Host, list[Governed]], tmp_path: Path
 ) -> None:
