@@ -159,6 +159,7 @@ class _Drive:
         )
         self.reading: Reading = read_counters(device)
         self.checked_at = -math.inf
+        self.began_anew = False  # a reset may have undone what was set; seen in the next interval
         self.totals = Totals()
         self.states = States.fresh(1)
         self.models = {
@@ -305,7 +306,7 @@ class Governor:
                     seen[name] = self._look(drive, intervals, place[name], now.monotonic_seconds)
                 else:  # its counters began anew
                     drive.reading = read_counters(drive.governed.drive.device)
-                    self._restate(drive, now.monotonic_seconds)
+                    drive.began_anew = True
         budget = self._budget.watts()
         watts = self._divide(budget, seen)
         decisions = {}
@@ -345,8 +346,10 @@ class Governor:
         reads, writes = intervals.read_commands[row], intervals.write_commands[row]
         moved = intervals.read_bytes[row] + intervals.write_bytes[row]
         load = drive.demand.load(intervals.seconds, float(reads), float(writes), float(moved))
-        if intervals.suspended_seconds:
-            self._restate(drive, now)
+        if intervals.suspended_seconds or drive.began_anew:
+            drive.began_anew = False
+            drive.actuators.renew_limit()
+            self._check(drive, now)
         elif load.requests_per_second > 0 and (
             now - drive.checked_at >= self.options.check_seconds
         ):
@@ -384,11 +387,6 @@ class Governor:
             now_predicted=present,
             next_predicted=drive.predicted(drive.demand.next()),
         )
-
-    def _restate(self, drive: _Drive, now: float) -> None:
-        """After a reset or a suspension, which may have undone what was set."""
-        drive.actuators.renew_limit()
-        self._check(drive, now)
 
     def _check(self, drive: _Drive, now: float) -> None:
         wrong = drive.law.setting

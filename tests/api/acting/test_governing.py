@@ -370,6 +370,27 @@ def test_totals_are_of_the_time_that_passed(two: tuple[Host, list[Governed]]) ->
     assert totals.joules / totals.seconds == pytest.approx(watts, rel=1e-5)
 
 
+def test_what_a_reset_undid_is_set_again(two: tuple[Host, list[Governed]], tmp_path: Path) -> None:
+    host, drives = two
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    host.did("nvme0n1", reads=10)
+    logged = list[dict[str, Any]]()
+    with (
+        HostState("drives", tmp_path / "state") as state,
+        Governor(
+            drives, options, FixedBudget(None), state, logged.append, lambda _: None
+        ) as governor,
+    ):
+        governor.step()
+        host.counters["nvme0n1"] = [0] * 17
+        host.write()
+        (host.sysfs / "block/nvme0n1/queue/scheduler").write_text("[none] mq-deadline\n")
+        governor.step()
+        governor.step()
+        assert schedulers(host) == ["mq-deadline", "mq-deadline"]
+    assert [one["device"] for one in logged if one["reason"] == "changed_by_others"] == ["nvme0n1"]
+
+
 def test_two_namespaces_of_one_drive_are_refused(
     two: tuple[Host, list[Governed]], tmp_path: Path
 ) -> None:
