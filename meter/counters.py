@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.measure.drive.block_device import SECTOR_BYTES, Stat
+from iojoule.measure.drive.block_device import MILLISECONDS_WRAP, SECTOR_BYTES, Stat
 from iojoule.measure.errors import HostStateError
 from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.meter.drives import Inventory, MeteredDrive, find_drives
@@ -34,9 +34,6 @@ _COUNTS = [
 
 _COUNT_MOST = (1 << 63) - 1
 """What a row holds; a kernel that states more states a negative number as an unsigned one."""
-
-_MILLISECONDS_WRAP = 1 << 32
-"""Times are kept in 32 bits."""
 
 SUSPENDED_SECONDS = 0.5
 """A suspension shorter than that cannot be told from the two clocks being read one by one."""
@@ -246,7 +243,7 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
     after = now.values[[pair[1] for pair in pairs]]
     delta = after - then
     for times in (Stat.READ_MS, Stat.WRITE_MS, Stat.BUSY_MS):
-        delta[:, times] %= _MILLISECONDS_WRAP
+        delta[:, times] %= MILLISECONDS_WRAP
     fell = (delta[:, _COUNTS] < 0).any(axis=1)
     for row in np.flatnonzero(fell):
         problems[now.drives[pairs[row][1]].name] = RESET

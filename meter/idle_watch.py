@@ -163,25 +163,38 @@ def watch(
         nodes: Name -> nodes of the drive and files of its temperature, to see who has them open.
         clock, sleep: Time.
 
+    Returns:
+        By name, those that stayed: a drive that vanishes, or whose name another one takes, is left
+        out.
+
     Raises:
-        HostStateError: diskstats cannot be read, or lost one of the drives.
+        HostStateError: diskstats cannot be read or has not all of the drives at the beginning, or
+            the last of them has vanished.
     """
     processes = _Processes(proc, nodes or {})
     begin = now = clock()
+    first = _counters(proc, names)
+    if missing := sorted(set(names) - set(first)):
+        raise _vanished(proc, missing)
     drives = {
         name: _Drive(counters, counters, None if counters[2] else begin, not counters[2])
-        for name, counters in _counters(proc, names).items()
+        for name, counters in first.items()
     }
     cost = 0.0
     while now - begin < seconds:
         sleep(min(max(INTERVAL_SECONDS, cost / READ_SHARE), max(begin + seconds - now, 0.0)))
         before, now = now, clock()
         ended = []
-        counted = _counters(proc, names)
+        counted = _counters(proc, tuple(drives))
         cost = clock() - now
-        for name, counters in counted.items():
-            if _step(drives[name], counters, before, now):
+        for name in list(drives):
+            counters = counted.get(name)
+            if counters is None or _fell(drives[name].counters, counters):
+                del drives[name]
+            elif _step(drives[name], counters, before, now):
                 ended.append(drives[name])
+        if not drives:
+            raise _vanished(proc, names)
         processes.look(now, ended)
     processes.look(now, [], at_the_end=True)
     return {
@@ -235,7 +248,7 @@ def _result(
 
 
 def _counters(proc: Path, names: Sequence[str]) -> dict[str, tuple[int, int, int]]:
-    """Completed reads, and other requests, and those in flight."""
+    """Completed reads, and other requests, and those in flight, of the drives that are there."""
     try:
         lines = (proc / "diskstats").read_text().splitlines()
     except OSError as error:
@@ -249,9 +262,16 @@ def _counters(proc: Path, names: Sequence[str]) -> dict[str, tuple[int, int, int
                 fields[at] for at in (Stat.DISCARDS, Stat.FLUSHES) if at < len(fields)
             )
             counters[words[2]] = (fields[Stat.READS], others, fields[Stat.IN_FLIGHT])
-    if missing := sorted(set(names) - set(counters)):
-        raise HostStateError(f"{proc}/diskstats: has no {', '.join(missing)}; has it vanished?")
     return counters
+
+
+def _fell(before: tuple[int, ...], now: tuple[int, ...]) -> bool:
+    """Whether a counter did: it is another drive, or the same one after a reset."""
+    return now[0] < before[0] or now[1] < before[1]
+
+
+def _vanished(proc: Path, names: Sequence[str]) -> HostStateError:
+    return HostStateError(f"{proc}/diskstats: has no {', '.join(names)}; has it vanished?")
 
 
 class _Processes:

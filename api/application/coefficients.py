@@ -8,6 +8,8 @@ what the meter follows besides: sleep, the settle time, caps, and when backgroun
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +21,16 @@ from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.quantities import NORMAL_90
 
-FORMULA = (
-    "watts = idle_watts + awake_watts * io_time_share"
-    " + read_command_joules * reads_per_second + read_byte_joules * bytes_read_per_second"
-    " + write_command_joules * writes_per_second"
-    " + (write_byte_joules + background_byte_joules) * bytes_written_per_second"
-)
+_FACTORS = {
+    "idle_watts": None,
+    "awake_watts": "io_time_share",
+    "read_command_joules": "reads_per_second",
+    "read_byte_joules": "bytes_read_per_second",
+    "write_command_joules": "writes_per_second",
+    "write_byte_joules": "bytes_written_per_second",
+    "background_byte_joules": "bytes_written_per_second",
+}
+"""What each coefficient is multiplied with."""
 
 _SERIES = {
     "idle_watts": None,
@@ -35,7 +41,7 @@ _SERIES = {
     "write_byte_joules": "node_disk_written_bytes_total",
     "background_byte_joules": "node_disk_written_bytes_total",
 }
-"""What each coefficient is multiplied with the rate of."""
+"""The counter of node_exporter whose rate that is."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,15 @@ class Coefficient:
         return cls(middle, low, high, unit, parameter.evidence, parameter.source)
 
 
+def formula(found: Collection[str]) -> str:
+    """Watts by the coefficients of these names."""
+    factors = [(name, factor) for name, factor in _FACTORS.items() if name in found]
+    terms = [f"{name} * {factor}" if factor else name for name, factor in factors]
+    return f"watts = {' + '.join(terms)}"
+
+
 def coefficients(profile: DeviceProfile) -> dict[str, Coefficient]:
-    """The coefficients of `FORMULA`, by name.
+    """The coefficients of `formula` that the profile knows, by name.
 
     Raises:
         NoProfileError: The profile knows no watts of the drive.
@@ -91,12 +104,13 @@ def coefficients(profile: DeviceProfile) -> dict[str, Coefficient]:
 
 def coefficients_document(profile: DeviceProfile) -> dict[str, Any]:
     """Them as JSON."""
+    found = coefficients(profile)
     return {
         "schema_version": 1,
         "generator": f"iojoule {__version__}",
         "device": profile.device,
         "model": profile.model_name,
-        "formula": FORMULA,
+        "formula": formula(found),
         "interval": 0.9,
         "coefficients": {
             name: {
@@ -107,7 +121,7 @@ def coefficients_document(profile: DeviceProfile) -> dict[str, Any]:
                 "evidence": str(one.evidence),
                 "source": one.source,
             }
-            for name, one in coefficients(profile).items()
+            for name, one in found.items()
         },
     }
 
@@ -120,7 +134,7 @@ def recording_rules(profile: DeviceProfile, device: str = ".+") -> str:
         device: Its name in node_exporter's label, a regular expression.
     """
     found = coefficients(profile)
-    selector = f'{{device=~"{device}"}}'
+    selector = f"{{device=~{json.dumps(device)}}}"  # with the escapes that PromQL takes
     lines = ["groups:", f"  - name: iojoule-{profile.device}", "    rules:"]
     for side in ("", "_low", "_high"):
         key = side.removeprefix("_") or "value"

@@ -289,7 +289,7 @@ def advise(
     question: Question,
     query: DriveQuery | None = None,
 ) -> list[Advice]:
-    """Watch drives and say what would save.
+    """Watch drives and say what would save; those that vanish meanwhile are left out.
 
     Args:
         names: Kernel names.
@@ -308,6 +308,7 @@ def advise(
     return [
         _advice(before[name], watched[name], query.after(name) if query else None, question)
         for name in names
+        if name in watched
     ]
 
 

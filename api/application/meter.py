@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from iojoule.measure.host.host_files import PROC
 from iojoule.measure.sensors import open_sensor
 from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
-from iojoule.meter.counters import BlockCounters, Intervals
+from iojoule.meter.counters import APPEARED, RESET, BlockCounters, Intervals
 from iojoule.meter.cpu import CpuMeter, CpuReading
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
 from iojoule.meter.group_sums import NAMED_MAX, GroupReading
@@ -33,6 +33,8 @@ ASK_SECONDS = 2.0
 INSTRUMENT_FAILED = "instrument_failed"
 """The instrument of a drive delivers no more until the meter is started again."""
 
+_BEGAN_ANEW = {APPEARED, RESET}
+
 GROUPS_EXPECTED = 5000
 """Control groups whose files may stay open, where the host allows."""
 
@@ -43,7 +45,8 @@ class MeterOptions:
 
     Attributes:
         drives: Kernel names; empty for all drives of the host.
-        profiles: Name of a drive, and the file or the device model whose profile holds for it.
+        profiles: Name of a drive, and the file or the device model whose profile holds for it. This
+            and the next hold for the drive that has the name when the meter begins.
         instruments: Name of a drive, and the sensor that measures it.
         interval_seconds: Between two looks.
         sysfs: Where it is mounted; `proc` likewise.
@@ -99,11 +102,11 @@ def kernel_name(drive: str) -> str:
 
 @dataclass
 class _Asked:
-    """A drive that may be asked: how, what it said, and when."""
+    """A drive: how it is asked, None where it cannot be; what it said last, and when."""
 
-    nvme: NvmeController
-    said: DriveState
-    seconds: float
+    nvme: NvmeController | None
+    said: DriveState | None = None
+    seconds: float = 0.0
 
 
 class LiveMeter:
@@ -113,6 +116,7 @@ class LiveMeter:
         options: What to meter.
 
     Raises:
+        DriveError: A drive that is to be asked does not answer.
         HostStateError: The block counters cannot be read.
         InputError: A named drive is not there, or no drive of its own.
         SensorError: An instrument does not start.
@@ -128,17 +132,21 @@ class LiveMeter:
             *controllers,
         }
         self._asked: dict[str, _Asked] = {}
+        self._began = False
         self.counters = BlockCounters(options.proc, options.sysfs, also=named, only=options.drives)
         self.instruments: dict[str, Instrument] = {}
+        self._measured: dict[str, Instrument] = {}  # by the key of the drive
         self.groups: GroupMeter | ProcessMeter | None = None
         self.cpu: CpuMeter | None = None
         self._cpu_remark = ""
         try:
             first = self.counters.read()
             self.left_out = first.inventory.left_out
-            self._check(named, {name for drive in first.drives for name in drive.devices})
+            keys = {name: drive.key for drive in first.drives for name in drive.devices}
+            self._check(named, keys.keys())
             self.meter = Meter(self._basis)
             self.readings = self.meter.step(first)
+            self._began = True
             if options.processes:
                 self.groups = ProcessMeter(options.proc, options.named_max)
             elif options.cgroups is not None:
@@ -147,7 +155,8 @@ class LiveMeter:
                 self.groups.begin(first.drives)
             self.cpu = self._cpu_meter()
             for drive, sensor in (options.instruments or {}).items():
-                self.instruments[drive] = Instrument(open_sensor(sensor))
+                instrument = Instrument(open_sensor(sensor))
+                self.instruments[drive] = self._measured[keys[drive]] = instrument
         except BaseException:
             self.close()
             raise
@@ -173,15 +182,16 @@ class LiveMeter:
         begin = time.monotonic()
         now = self.counters.read()
         seconds, self._last = now.monotonic_seconds - self._last, now.monotonic_seconds
-        instruments = {drive.name: drive.stated(self.instruments) for drive in now.drives}
+        self.left_out = now.inventory.left_out
         measured = {
-            drive: watts
-            for drive, instrument in instruments.items()
-            if instrument is not None and (watts := instrument.watts(seconds)) is not None
+            drive.name: watts
+            for drive in now.drives
+            if (instrument := self._measured.get(drive.key)) is not None
+            and (watts := instrument.watts(seconds)) is not None
         }
         self.readings = self.meter.step(now, measured)
-        for row, instrument in enumerate(instruments.values()):
-            if instrument is not None and instrument.failure is not None:
+        for row, drive in enumerate(now.drives):
+            if self._has_lost_instrument(drive):
                 self.readings.reasons[row] += (INSTRUMENT_FAILED,)
         self._ask_again()
         if self.meter.intervals is not None:
@@ -219,35 +229,57 @@ class LiveMeter:
                 sleep(wait)
             yield self.step()
 
+    def _has_lost_instrument(self, drive: MeteredDrive) -> bool:
+        """Whether its instrument failed, or was stated for a drive that had its name before."""
+        instrument = self._measured.get(drive.key)
+        if instrument is not None:
+            return instrument.failure is not None
+        return drive.stated(self.instruments) is not None
+
     def _basis(self, drive: MeteredDrive) -> Basis:
+        """Of a new drive.
+
+        One that comes later is asked by `_ask_again`, where it may be silent, and has no stated
+        profile: that is of the drive that had its name at the beginning.
+        """
         said = None
         if self.options.ask_drives:
-            device = block_device(drive.name, self.options.sysfs)
-            named = drive.stated(self.options.controllers or {})
-            node = Path(named) if named is not None else device.controller_node()
-            if node is not None:
-                nvme = NvmeController(node, device.namespace_id())
-                said = ask(nvme)
-                self._asked[drive.key] = _Asked(nvme, said, time.monotonic())
-        return basis_of(drive, self.options.profiles or {}, self.options.sysfs, said)
+            self._asked[drive.key] = asked = _Asked(self._controller(drive))
+            said = None if self._began else self._ask(asked)
+        stated = {} if self._began else self.options.profiles or {}
+        return basis_of(drive, stated, self.options.sysfs, said)
+
+    def _ask(self, asked: _Asked) -> DriveState | None:
+        """What a drive says now; None for one that has no NVMe controller."""
+        asked.seconds = time.monotonic()
+        if asked.nvme is not None:
+            asked.said = ask_again(asked.nvme, asked.said) if asked.said else ask(asked.nvme)
+        return asked.said
 
     def _ask_again(self) -> None:
-        """Ask drives that have just served, so that none wakes, for their state and limit."""
+        """Ask drives that have just come or served, so that none wakes, for state and limit."""
         for reading in self.readings if self._asked else ():
-            asked = self._asked.get(reading.drive.key)
-            now = time.monotonic()
-            if asked is None or not reading.served or now - asked.seconds < ASK_SECONDS:
+            asked = self._asked[reading.drive.key]
+            if _BEGAN_ANEW.intersection(reading.reasons):
+                asked.said = None  # a reset undoes what was set, and the node may be another's
+                asked.nvme = self._controller(reading.drive)
+            elif not reading.served or time.monotonic() - asked.seconds < ASK_SECONDS:
                 continue
-            asked.seconds = now
+            before = asked.said
             try:
-                said = ask_again(asked.nvme, asked.said)
-            except DriveError:
-                del self._asked[reading.drive.key]  # it has gone, and is asked when it comes back
+                said = self._ask(asked)
+            except (DriveError, HostStateError):
+                asked.nvme = None  # it is asked when it comes back
                 continue
-            if said != asked.said:
-                asked.said = said
-                basis = in_state(reading.basis, reading.drive, self.options.sysfs, asked.said)
+            if said is not None and said != before:
+                basis = in_state(reading.basis, reading.drive, self.options.sysfs, said)
                 self.meter.rebase(reading.drive.key, basis)
+
+    def _controller(self, drive: MeteredDrive) -> NvmeController | None:
+        device = block_device(drive.name, self.options.sysfs)
+        named = drive.stated(self.options.controllers or {})
+        node = Path(named) if named is not None else device.controller_node()
+        return None if node is None else NvmeController(node, device.namespace_id())
 
     def _cpu_meter(self) -> CpuMeter | None:
         """Where the packages' counters may be read."""
@@ -285,7 +317,7 @@ class LiveMeter:
             hierarchy, self.options.sysfs, self.options.idle, named_max=self.options.named_max
         )
 
-    def _check(self, named: set[str], there: set[str]) -> None:
+    def _check(self, named: set[str], there: Set[str]) -> None:
         for name in sorted(named - there):
             code = self.left_out.get(name)
             if code is not None:

@@ -28,6 +28,7 @@ from iojoule.api.exporter import opentelemetry
 from iojoule.api.exporter.prometheus import registry_of, textfile_writer
 from iojoule.api.exporter.publication import Publisher
 from iojoule.datasets.errors import InputError
+from iojoule.measure.host.guard import signal_handler
 from iojoule.meter.group_sums import NAMED_MAX
 
 PORT = 10900
@@ -83,8 +84,8 @@ def exporter(
         ask_drives=ask_drive,
         controllers=assigned(controller or (), "--controller"),
     )
-    with ExitStack() as stack:
-        publisher = Publisher(LiveMeter(options))
+    with suppress(KeyboardInterrupt), signal_handler(console.note), ExitStack() as stack:
+        publisher = Publisher(stack.enter_context(LiveMeter(options)))
         registry = registry_of(publisher)
         if textfile is not None:
             publisher.after = textfile_writer(registry, textfile, console.warn)
@@ -93,8 +94,7 @@ def exporter(
             stack.enter_context(_listening(host, port, registry))
         if any(os.environ.get(name) for name in opentelemetry.ENDPOINTS):
             stack.callback(opentelemetry.push(publisher, max(interval, 1.0)).shutdown)
-        with suppress(KeyboardInterrupt):
-            publisher.wait()
+        publisher.wait()
 
 
 @contextmanager

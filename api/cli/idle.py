@@ -104,6 +104,8 @@ def idle(
         if node is not None and (ask_drive or write_table):
             controllers[device.name] = NvmeController(node, device.namespace_id())
     found = advise(names, question, DriveQuery(controllers) if controllers else None)
+    for name in sorted({*names} - {one.settings.name for one in found}):
+        console.warn(f"{name}: has vanished while it was watched")
     if output is Format.JSON:
         console.emit_json([one.document() for one in found])
     elif output is Format.CSV:

@@ -23,6 +23,7 @@ from iojoule.api.application.meter import (
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.reports.quantities import quantity
+from iojoule.measure.host.guard import signal_handler
 from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.drives import LEFT_OUT
 
@@ -132,7 +133,7 @@ def meter(
         controllers=assigned(controller or (), "--controller"),
         idle=IdlePolicy.BY_USE if idle_by_use else IdlePolicy.SEPARATE,
     )
-    with LiveMeter(options) as live:
+    with signal_handler(console.note), LiveMeter(options) as live:
         if not live.readings:
             console.note(
                 "no drive is metered: "

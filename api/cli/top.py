@@ -31,6 +31,7 @@ from iojoule.api.cli.meter import (
     SysfsOption,
 )
 from iojoule.api.reports.quantities import quantity
+from iojoule.measure.host.guard import signal_handler
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,7 +97,7 @@ def top(
         controllers=assigned(controller or (), "--controller"),
     )
     rests: defaultdict[str, _Rest] = defaultdict(_Rest)
-    with LiveMeter(options) as live:
+    with signal_handler(console.note), LiveMeter(options) as live:
         if once:
             next(live.follow())
             _watch_rests(live, rests)

@@ -413,7 +413,8 @@ class Client:
 
     def sidecar(self, dataset: str) -> dict[str, Any]:
         """Where the measurements of a dataset come from, doubts, and what was left out."""
-        return _object(self._connection.ask("GET", "/datasets/{id}/sidecar", dataset).json())
+        answer = self._connection.ask("GET", "/datasets/{id}/sidecar", dataset)
+        return self._connection.read(answer, dict[str, Any])
 
     def simulate(
         self,
@@ -489,7 +490,8 @@ class Client:
 
     def result(self, job: str | schemas.JobStatus) -> dict[str, Any]:
         """What a job gave; raises ConflictError before it is done."""
-        return _object(self._connection.ask("GET", "/jobs/{id}/result", _id(job)).json())
+        answer = self._connection.ask("GET", "/jobs/{id}/result", _id(job))
+        return self._connection.read(answer, dict[str, Any])
 
     def cancel(self, job: str | schemas.JobStatus) -> schemas.JobStatus:
         """Call a job off; raises ConflictError where it is over."""
@@ -615,7 +617,3 @@ def _form_of(content: bytes | Path) -> str:
     if ending not in endings:
         raise InputError("say form=: parquet, csv, fio or zip; the name of the file does not tell")
     return endings[ending]
-
-
-def _object(told: Any) -> dict[str, Any]:
-    return dict(told)

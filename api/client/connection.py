@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from iojoule import __version__
-from iojoule.api.client.errors import ServiceError, UnreachableError, error_of
+from iojoule.api.client.errors import ServiceError, UnreachableError, error_of, members_of
 from iojoule.api.http.schemas import JobStatus
 from iojoule.api.state.errors import ConflictError, TooManyError, UnavailableError
 from iojoule.datasets.errors import InputError, IojouleError
@@ -155,15 +155,16 @@ class Connection:
         status = response.status_code
         kind = response.headers.get("content-type", "").partition(";")[0]
         try:
-            problem = from_json(response.read()) if kind == "application/problem+json" else {}
+            problem = from_json(response.read()) if kind == "application/problem+json" else None
         except ValueError:
-            problem = {}
+            problem = None
         if response.is_redirect:
             elsewhere = response.headers.get("location")
             detail = f"{self.server} sends elsewhere, to {elsewhere}; ask there"
         else:
             detail = f"{self.server} answers {said} with {status} {response.reason_phrase}"
-        return error_of({"status": status, "detail": detail, **problem}, f"{self.server} {said}")
+        known = {"status": status, "detail": detail, **members_of(problem)}
+        return error_of(known, f"{self.server} {said}")
 
     def unreachable(self, error: Exception) -> UnreachableError:
         """That the service does not answer, and why."""
@@ -420,6 +421,8 @@ def _polled(connection: Connection, job: str, until: float = inf) -> Iterator[Jo
             answer = connection.ask("GET", JOB, job, headers=headers)
             outage.over()
         except (UnreachableError, UnavailableError) as error:
+            if time.monotonic() >= until:
+                return
             outage.wait(UnreachableError(error.message))
             continue
         if answer.status_code != httpx.codes.NOT_MODIFIED:

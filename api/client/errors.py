@@ -25,6 +25,27 @@ class ServiceError(IojouleError):
     title = "Fault of the service"
 
 
+_MEMBERS = {
+    "type": str,
+    "status": int,
+    "title": str,
+    "detail": str,
+    "field": str,
+    "request_id": str,
+}
+
+
+def members_of(problem: object) -> dict[str, Any]:
+    """What is known of a problem; members of another type are ignored (RFC 9457, 3.1)."""
+    if not isinstance(problem, Mapping):
+        return {}
+    return {
+        name: problem[name]
+        for name, kind in _MEMBERS.items()
+        if isinstance(problem.get(name), kind)
+    }
+
+
 def error_of(problem: Mapping[str, Any], where: str = "") -> IojouleError:
     """The error that a problem (RFC 9457) stands for, as the service raised it.
 

@@ -92,9 +92,11 @@ def push(publisher: Publisher, interval_seconds: float) -> MeterProvider:
     )
 
     def groups(_: object) -> Iterable[Observation]:
-        told = publisher.last.groups
-        for group in told.counters() if told is not None else ():
-            yield Observation(group.joules, {"hw.name": group.drive, "iojoule.cgroup": group.group})
+        now = publisher.last
+        keys = {drive.name: drive.key for drive in now.readings.drive}
+        for group in now.groups.counters() if now.groups is not None else ():
+            known = {"hw.id": keys.get(group.drive, ""), "hw.name": group.drive}
+            yield Observation(group.joules, {**known, "iojoule.cgroup": group.group})
 
     meter.create_observable_counter(
         "iojoule.cgroup.energy", [groups], "J", "Energy of a drive by who caused it."

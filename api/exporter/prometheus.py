@@ -2,6 +2,7 @@
 
 Names and units follow Prometheus' conventions. `device` and `serial` are labels of node_exporter's
 disk series (smartctl_exporter has `serial_number`), `container_id` and `pod_id` those of Kepler.
+Every counter of a drive has its serial: another drive may take the name, and two may swap theirs.
 A scrape reads what the meter has published and computes nothing.
 """
 
@@ -25,7 +26,16 @@ from iojoule.meter.group_sums import GroupReadings
 from iojoule.meter.readings import Reading
 
 _INFO = ("device", "serial", "wwid", "model", "firmware", "profile", "source")
-_GROUP = ("device", "cgroup", "unit", "container_id", "pod_id", "virtual_machine", "source")
+_GROUP = (
+    "device",
+    "serial",
+    "cgroup",
+    "unit",
+    "container_id",
+    "pod_id",
+    "virtual_machine",
+    "source",
+)
 _SIDES = (("low", "Lower"), ("high", "Upper"))
 
 
@@ -42,7 +52,7 @@ class MeterCollector(Collector):
         if now.cpu is not None:
             yield from _cpu(now.readings, now.cpu)
         if now.groups is not None:
-            yield from _groups(now.groups, of_cpu=now.cpu is not None)
+            yield from _groups(now.groups, now.readings, of_cpu=now.cpu is not None)
         left_out = GaugeMetricFamily(
             "iojoule_left_out_device_info",
             "Block devices that are no drive of their own, so that nothing counts twice.",
@@ -113,7 +123,7 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
     by_part = CounterMetricFamily(
         "iojoule_device_energy_by_part_joules",
         "The same by what it was drawn for; the parts add up to it.",
-        labels=("device", "part"),
+        labels=("device", "serial", "part"),
     )
     energy_bounds = _energy_bounds("iojoule_device_energy", "a drive's energy")
     power = GaugeMetricFamily(
@@ -133,7 +143,7 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
         "iojoule_device_unmetered_seconds",
         "Time of which nothing is known: the drive was away, its counters began anew, or the "
         "machine was suspended.",
-        labels=("device",),
+        labels=("device", "serial"),
     )
     info = GaugeMetricFamily(
         "iojoule_device_info",
@@ -152,21 +162,21 @@ def _drives(readings: Iterable[Reading]) -> list[Metric]:
     )
     for reading in readings:
         drive = reading.drive
-        device = (drive.name,)
-        energy.add_metric((*device, drive.serial or ""), reading.joules)
+        device, own = (drive.name,), _own(reading)
+        energy.add_metric(own, reading.joules)
         for part, joules in reading.part_joules.items():
-            by_part.add_metric((*device, part), joules)
+            by_part.add_metric((*own, part), joules)
         for family, joules in zip(
             energy_bounds, (reading.joules_low, reading.joules_high), strict=True
         ):
-            family.add_metric(device, joules)
+            family.add_metric(own, joules)
         if not math.isnan(reading.watts):
             power.add_metric(device, reading.watts)
             for gauge, watts in zip(
                 power_bounds, (reading.watts_low, reading.watts_high), strict=True
             ):
                 gauge.add_metric(device, watts)
-        unmetered.add_metric(device, reading.unmetered_seconds)
+        unmetered.add_metric(own, reading.unmetered_seconds)
         corrected.add_metric(device, float(reading.corrected))
         profile = reading.basis.profile
         known = (drive.serial, drive.wwid, drive.model, drive.firmware, profile.device)
@@ -183,30 +193,36 @@ def _energy_bounds(name: str, what: str) -> list[CounterMetricFamily]:
         CounterMetricFamily(
             f"{name}_{side}_joules",
             f"{text} end of the 90 % interval of {what}.",
-            labels=("device",),
+            labels=("device", "serial"),
         )
         for side, text in _SIDES
     ]
+
+
+def _own(reading: Reading) -> tuple[str, str]:
+    """Labels of a drive's counters."""
+    return reading.drive.name, reading.drive.serial or ""
 
 
 def _cpu(readings: Iterable[Reading], cpu: Mapping[str, CpuReading]) -> list[Metric]:
     energy = CounterMetricFamily(
         "iojoule_device_cpu_energy_joules",
         "What the CPU packages drew for the commands of a drive: part of RAPL's joules.",
-        labels=("device",),
+        labels=("device", "serial"),
     )
     low, high = _energy_bounds("iojoule_device_cpu_energy", "that energy of the CPU")
     for reading in readings:
-        own = cpu.get(reading.drive.key)
-        if own is not None:
-            device = (reading.drive.name,)
-            energy.add_metric(device, own.joules)
-            low.add_metric(device, own.joules_low)
-            high.add_metric(device, own.joules_high)
+        drawn = cpu.get(reading.drive.key)
+        if drawn is not None:
+            own = _own(reading)
+            energy.add_metric(own, drawn.joules)
+            low.add_metric(own, drawn.joules_low)
+            high.add_metric(own, drawn.joules_high)
     return [energy, low, high]
 
 
-def _groups(groups: GroupReadings, *, of_cpu: bool) -> list[Metric]:
+def _groups(groups: GroupReadings, readings: Iterable[Reading], *, of_cpu: bool) -> list[Metric]:
+    serials = dict(map(_own, readings))
     family = CounterMetricFamily(
         "iojoule_cgroup_energy_joules",
         "Energy of a drive by who caused it. `idle`, `unattributed`, `ended` and `other` included, "
@@ -221,7 +237,8 @@ def _groups(groups: GroupReadings, *, of_cpu: bool) -> list[Metric]:
     for group in groups.counters():
         names = names_of(group.group)
         known = (names.unit, names.container_id, names.pod_uid, names.virtual_machine)
-        labels = (group.drive, group.group, *(value or "" for value in known), group.quality)
+        told = (group.group, *(value or "" for value in known), group.quality)
+        labels = (group.drive, serials.get(group.drive, ""), *told)
         family.add_metric(labels, group.joules)
         cpu.add_metric(labels, group.cpu_joules)
     return [family, cpu] if of_cpu else [family]

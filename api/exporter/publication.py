@@ -42,7 +42,7 @@ class Publisher:
     """Steps a meter on its beat and keeps the last step; use it in a `with` statement.
 
     Args:
-        live: The meter; it is closed at the end.
+        live: The meter; nobody else steps it meanwhile.
 
     Attributes:
         after: Called after each step, in the meter's thread.
@@ -64,7 +64,6 @@ class Publisher:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
         self._thread.shutdown()
-        self._live.close()
 
     def wait(self) -> None:
         """Until the meter fails, which it raises, or is ended."""

@@ -18,6 +18,9 @@ from iojoule.measure.host.host_files import LINK_POLICY, QUEUE, SYSFS, file_text
 SECTOR_BYTES = 512
 """Unit of everything under /sys/block, whatever the drive's own block is."""
 
+MILLISECONDS_WRAP = 1 << 32
+"""The kernel states times in 32 bits: differences are taken modulo this."""
+
 
 class Stat(IntEnum):
     """Places of a drive's counters in /sys/block/X/stat and, behind the name, /proc/diskstats.

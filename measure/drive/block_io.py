@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice, Stat
+from iojoule.measure.drive.block_device import (
+    MILLISECONDS_WRAP,
+    SECTOR_BYTES,
+    BlockDevice,
+    Stat,
+)
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host.host_files import PROC, SYSFS
 
@@ -129,7 +134,7 @@ class Counters:
             discard_bytes=None if discards is None else come[Stat.DISCARD_SECTORS] * SECTOR_BYTES,
             device_commands_low=others + max(writes, flushes or 0),
             device_commands_high=None if flushes is None else others + writes + flushes,
-            busy_seconds=come[Stat.BUSY_MS] * 1e-3,
+            busy_seconds=come[Stat.BUSY_MS] % MILLISECONDS_WRAP * 1e-3,
         )
 
 
@@ -249,13 +254,14 @@ def between(first: Reading, last: Reading, direction: Direction | None = None) -
     requests = after.requests - before.requests
     latency: float | None = None
     if requests:
-        latency = (after.waited_ms - before.waited_ms) * 1e6 / requests
+        latency = (after.waited_ms - before.waited_ms) % MILLISECONDS_WRAP * 1e6 / requests
     elif last.in_flight and first.served(None).requests == last.served(None).requests:
         latency = seconds * 1e9
+    busy_ms = (last.busy_ms - first.busy_ms) % MILLISECONDS_WRAP
     return BlockWindow(
         seconds=seconds,
         requests=requests,
         bytes=after.bytes - before.bytes,
         latency_mean_ns=latency,
-        busy_share=min(1.0, (last.busy_ms - first.busy_ms) * 1e-3 / seconds),
+        busy_share=min(1.0, busy_ms * 1e-3 / seconds),
     )

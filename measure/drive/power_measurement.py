@@ -35,6 +35,14 @@ def power_watts(word: int) -> float | None:
     return (word & 0xFFFF) * scale if scale else None
 
 
+def stated_watts(word: int) -> float | None:
+    """Watts that a drive states; None where they are 0: no reading, or no limit.
+
+    The specification reserves the word 0; with a scale, a value of 0 says no more.
+    """
+    return power_watts(word) if word & 0xFFFF else None
+
+
 def power_word(watts: float) -> int:
     """The power word that holds at most `watts`, in the finest scale that fits.
 
@@ -56,8 +64,7 @@ def interval_power(data: bytes) -> tuple[float, float] | None:
     if len(data) != SMART_BYTES:
         raise DriveError(f"the SMART log has {len(data)} and not {SMART_BYTES} bytes")
     (word,) = struct.unpack_from("<I", data, 240)
-    # the specification reserves the word 0; with a scale, a value of 0 is no reading either
-    watts = power_watts(word) if word & 0xFFFF else None
+    watts = stated_watts(word)
     return None if watts is None else (watts, WATTS_BY_SCALE[word >> 16 & 3])
 
 
@@ -71,6 +78,8 @@ class PowerLog:
         has_gaps: Whether data are missing within it (attribute bit 1).
         estimated: Whether power is estimated and not measured (bit 2).
         intervals: Number of 1-s measurements since the start.
+        mean_watts: Of them; None = not reported.
+        step_watts: One step of it.
         error_fraction: Largest error; None = not reported.
     """
 
@@ -80,6 +89,7 @@ class PowerLog:
     estimated: bool
     intervals: int
     mean_watts: float | None
+    step_watts: float
     error_fraction: float | None
 
     @property
@@ -88,6 +98,11 @@ class PowerLog:
         if self.mean_watts is None or self.has_gaps:
             return None
         return self.mean_watts * self.intervals * LOG_INTERVAL_SECONDS
+
+    @property
+    def step_joules(self) -> float:
+        """One step of the energy: it grows with every interval."""
+        return self.step_watts * self.intervals * LOG_INTERVAL_SECONDS
 
     @property
     def fault(self) -> str | None:
@@ -117,14 +132,15 @@ def parse_power_log(data: bytes) -> PowerLog:
         has_gaps=bool(attributes & 2),
         estimated=bool(attributes & 4),
         intervals=intervals,
-        mean_watts=power_watts(mean),
+        mean_watts=stated_watts(mean),
+        step_watts=WATTS_BY_SCALE.get(mean >> 16 & 3, 0.0),
         error_fraction=percent / 100 if percent <= _LARGEST_PERCENT else None,
     )
 
 
 def limit_watts(value: int) -> float | None:
     """Read feature 23h: the Power Limit, None where there is none."""
-    return power_watts(value) if value & 0xFFFF else None
+    return stated_watts(value)
 
 
 def same_limit(limit: int, other: int) -> bool:
@@ -155,9 +171,17 @@ class Measurement:
                 "erase that; stop it first: "
                 + self.controller.set_feature_command(POWER_MEASUREMENT, STOP_VALUE)
             )
+        self._begin(before.generation)
+
+    def restart(self) -> None:
+        """Begin anew, at once after `read`, whose data are erased; raises as `start`."""
+        assert self.generation is not None
+        self._begin(self.generation)
+
+    def _begin(self, before: int) -> None:
         self.controller.set_feature(POWER_MEASUREMENT, START_VALUE)
         after = self.peek()
-        if after.generation != (before.generation + 1) & 0xFF or not after.running:
+        if after.generation != (before + 1) & 0xFF or not after.running:
             raise DriveError(
                 f"{self.controller.node}: accepted the start of a power measurement but did not "
                 "start one, or another program did"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedRandom
 from pathlib import Path
@@ -192,6 +192,13 @@ class HostState:
             before = self._before.get(disturbed)
             if before is not None and disturbed not in self._now and disturbed.get() != before:
                 disturbed.set(before)
+
+    def put_back_all(self, changes: Iterable[Change]) -> None:
+        """Put back these as far as they are taken; what fails is tried again at the end."""
+        for change in changes:
+            self.forget(change)
+            with suppress(IojouleError):
+                self.put_back(change)
 
     def remember(self, change: Change) -> None:
         """Restore its present value at the end, whatever changes it.

@@ -1,8 +1,10 @@
 """The drive's own power meter: Power Measurement log 25h, else Interval Power Measurement.
 
 The log (a drive that sets CTRATT bit 21) counts every second, so energy needs no gapless polling:
-the sensor starts a measurement and reads mean times count. Another program's measurement is never
-erased, and one that another program restarts is refused. Without the log, SMART bytes 240 to 243
+the sensor starts a measurement and reads mean times count. A step of the mean is a step of the
+energy that grows with the count, so the measurement is begun anew before that is coarse; the part
+of a second until then has the mean's power. Another program's measurement is never erased, and one
+that another program restarts is refused. Without the log, SMART bytes 240 to 243
 hold the mean of the last second. Both are read in binary, which old versions of nvme-cli support
 too; layouts are in measure/drive/power_measurement.py. Not checked on hardware. Reading keeps a
 drive from its deepest sleep: do not use it to measure idle power.
@@ -10,19 +12,27 @@ drive from its deepest sleep: do not use it to measure idle power.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.drive.nvme import NvmeController
-from iojoule.measure.drive.power_measurement import Measurement, interval_power
+from iojoule.measure.drive.power_measurement import (
+    LOG_INTERVAL_SECONDS,
+    Measurement,
+    PowerLog,
+    interval_power,
+)
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 1.0
+STEP_JOULES = 0.2
+"""A measurement whose energy has coarser steps is begun anew: after 20 s in steps of 10 mW."""
 SOURCES = ("log", "smart")
 
 
@@ -53,6 +63,7 @@ class DrivePower(PolledSensor):
         self._controller = NvmeController(Path(device))
         self._measurement = Measurement(self._controller)
         self._source = source
+        self._began, self._earlier_joules, self._told_joules = 0.0, 0.0, 0.0
         self._probe: Probe | None = None
 
     def probe(self) -> Probe:
@@ -72,6 +83,7 @@ class DrivePower(PolledSensor):
         if self._source == "log":
             with self._as_sensor():
                 self._measurement.start()
+            self._began, self._earlier_joules, self._told_joules = time.monotonic(), 0.0, 0.0
 
     def poll(self) -> list[float]:
         """Joules since the start, or watts."""
@@ -115,11 +127,22 @@ class DrivePower(PolledSensor):
     def _joules(self) -> float:
         with self._as_sensor():
             log = self._measurement.read()
-        if not log.intervals:
-            return 0.0
-        if log.joules is None:
-            raise SensorError(f"{self._device}: its Power Measurement log states no power")
-        return log.joules
+        if log.intervals:
+            if log.joules is None or log.mean_watts is None:
+                raise SensorError(f"{self._device}: its Power Measurement log states no power")
+            joules = self._earlier_joules + log.joules
+            if log.step_joules >= STEP_JOULES:
+                joules = self._earlier_joules = joules + log.mean_watts * self._begin_anew(log)
+            self._told_joules = max(self._told_joules, joules)  # the mean may be a step lower
+        return self._told_joules
+
+    def _begin_anew(self, log: PowerLog) -> float:
+        """Seconds of the measurement that ends which the log does not count: part of one."""
+        with self._as_sensor():
+            self._measurement.restart()
+        before, self._began = self._began, time.monotonic()
+        uncounted = self._began - before - log.intervals * LOG_INTERVAL_SECONDS
+        return min(max(uncounted, 0.0), LOG_INTERVAL_SECONDS)
 
     def _smart(self) -> tuple[float, float]:
         """Watts and one step of them."""

@@ -151,6 +151,21 @@ def test_who_may_poll_is_named(tmp_path: Path) -> None:
     assert pollers == [(51, "mystery", True), (50, "smartd", False)]
 
 
+@pytest.mark.parametrize("reads", [None, 3])
+def test_a_drive_that_vanishes_ends_nothing_for_others(tmp_path: Path, reads: int | None) -> None:
+    proc = tmp_path / "proc"
+
+    def show(reads: dict[str, int]) -> None:
+        lines = (f"259 0 {name} {count} {'0 ' * 16}\n" for name, count in reads.items())
+        write(proc / "diskstats", "".join(lines))
+
+    show({"nvme0n1": 5, "nvme1n1": 5})
+    another = {} if reads is None else {"nvme0n1": reads}
+    clock = Clock({0.5: lambda: show({**another, "nvme1n1": 6})})
+    found = watch(["nvme0n1", "nvme1n1"], 1.0, proc=proc, clock=clock, sleep=clock.sleep)
+    assert [(name, one.reads) for name, one in found.items()] == [("nvme1n1", 1)]
+
+
 def test_a_drive_that_vanishes_is_named(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     diskstats(proc, "nvme0n1", reads=5)

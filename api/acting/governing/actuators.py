@@ -219,6 +219,24 @@ class Actuators:
         if watts is None:
             self.set(place, again=True)
 
+    def renew_limit(self) -> None:
+        """Set a power limit again that a reset or a suspension may have lifted.
+
+        Raises:
+            DriveError: It is refused.
+        """
+        if self._state is not None and self._limit is not None and self.limit_watts is not None:
+            self._state.forget(self._limit)
+            self._state.set(self._limit, str(power_word(self.limit_watts)))
+
+    def put_back(self) -> None:
+        """Set what was in force at first, as far as it is taken; the journal keeps the rest."""
+        changes = {change: None for one in self.settings for change, _ in self._changes(one)}
+        if self._limit is not None:
+            changes[self._limit] = None
+        if self._state is not None:
+            self._state.put_back_all(reversed(changes))
+
     def _remember(self, state: HostState) -> None:
         """Let everything that may be set become again what it is now, whoever changes it."""
         for setting in self.settings:

@@ -95,6 +95,8 @@ def governed(
         DriveError, UnsafeDriveError, HostStateError: As `inspect_drive`.
     """
     names = [kernel_name(str(path)) for path in drives]
+    if twice := sorted(name for name in set(names) if names.count(name) > 1):
+        raise InputError(f"--drive: {twice[0]} is named twice; keep one")
     own = assigned([text for text in profiles if "=" in text], "--profile")
     common = [text for text in profiles if "=" not in text]
     if len(common) > 1:

@@ -96,6 +96,8 @@ class BestEffortGroup:
     ) -> float | None:
         """Let the throttle decide for the interval that has passed, and set its limit.
 
+        A group that has ended has none.
+
         Args:
             at_seconds: Now.
             seconds: Length of the interval.
@@ -106,6 +108,9 @@ class BestEffortGroup:
         Raises:
             HostStateError: The limit is refused.
         """
+        if not self.folder.exists():
+            self.throttle, self._before, self._set = Throttle(), None, None
+            return None
         moved, before = self._moved(), self._before
         known = moved is not None and before is not None and moved >= before
         rate = (moved - before) / seconds if known else of_drive  # type: ignore[operator]
@@ -116,6 +121,11 @@ class BestEffortGroup:
                 self._state.set(change, value)
             self._set = limit
         return limit
+
+    def put_back(self) -> None:
+        """Set the limit that was there at first, as far as it is taken."""
+        if self._state is not None:
+            self._state.put_back_all(change for change, _ in self._changes(None))
 
     def _changes(self, limit: float | None) -> Iterator[tuple[Change, str]]:
         if self.is_v2:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,12 +23,13 @@ from iojoule.api.acting.governing.forecast import (
 )
 from iojoule.api.acting.governing.groups import BestEffortGroup
 from iojoule.api.acting.governing.law import Decision, Law, Observation, Reason, Rules, shares
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import wake
 from iojoule.measure.drive.block_io import Reading, between, read_counters
 from iojoule.measure.drive.nvme import NvmeController
-from iojoule.measure.errors import DriveError
+from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.host_files import PROC, SYSFS
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors import open_sensor
@@ -45,7 +46,7 @@ _CACHED = 2048
 _LOG_SECONDS = 60.0
 """So often a line is logged although nothing changed."""
 
-CHANGED_BY_OTHERS = "changed_by_others"
+CHANGED_BY_OTHERS, FAILED = "changed_by_others", "failed"
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ class _Drive:
         )
         self.reading: Reading = read_counters(device)
         self.checked_at = -math.inf
+        self.began_anew = False  # a reset may have undone what was set; seen in the next interval
         self.totals = Totals()
         self.states = States.fresh(1)
         self.models = {
@@ -193,6 +195,12 @@ class _Drive:
             self.in_force = self.law.setting
         return changed
 
+    def put_back(self) -> None:
+        """Restore what was in force at first, as far as drive and host let it."""
+        self.actuators.put_back()
+        for group in self.groups:
+            group.put_back()
+
     def close(self) -> None:
         """Release the instrument."""
         if self.instrument is not None:
@@ -203,12 +211,12 @@ class _Drive:
 class _Seen:
     """One drive's interval."""
 
+    seconds: float
     load: Load
     latency_mean_ns: float | None
     requests: int
     watts: float
     is_measured: bool
-    joules: float
     observation: Observation
     now_predicted: Predicted | None
     next_predicted: list[Predicted] = field(default_factory=list)
@@ -227,7 +235,8 @@ class Governor:
 
     Raises:
         NoProfileError, UnsafeDriveError: A profile does not carry the drive.
-        InputError: There is nothing to choose from, or the SLA cannot be kept by it.
+        InputError: There is nothing to choose from, the SLA cannot be kept by it, or two of the
+            drives are namespaces of one.
         DriveError: A drive does not answer.
     """
 
@@ -244,16 +253,18 @@ class Governor:
         self._stack = ExitStack()
         self._drives: dict[str, _Drive] = {}
         self.gone: dict[str, Totals] = {}
+        names = [one.name for one in drives]
         try:
-            for one in drives:
-                self._drives[one.name] = drive = _Drive(one, options, state)
-                self._stack.callback(drive.close)
-            names = list(self._drives)
             self._counters = BlockCounters(options.proc, options.sysfs, also=names, only=names)
             self._stack.callback(self._counters.close)
             self._before = self._counters.read()
             there = _keys(self._before)
             self._keys = {name: there[name] for name in names if name in there}
+            _require_different(names, self._keys)
+            for one in drives:
+                self._drives[one.name] = drive = _Drive(one, options, state)
+                self._stack.callback(drive.close)
+            self._before = self._counters.read()
         except BaseException:
             self._stack.close()
             raise
@@ -288,20 +299,36 @@ class Governor:
         self._before = now
         self._drop(now)
         place = {name: row for row, one in enumerate(intervals.drives) for name in one.devices}
-        seen = {
-            name: self._look(self._drives[name], intervals, place[name], now.monotonic_seconds)
-            for name in self._drives
-            if name in place
-        }
-        for name in self._drives.keys() - seen.keys():  # its counters began anew
-            drive = self._drives[name]
-            drive.reading = read_counters(drive.governed.drive.device)
+        seen = {}
+        for name, drive in list(self._drives.items()):
+            with self._alone(name):
+                if name in place:
+                    seen[name] = self._look(drive, intervals, place[name], now.monotonic_seconds)
+                else:  # its counters began anew
+                    drive.reading = read_counters(drive.governed.drive.device)
+                    drive.began_anew = True
         budget = self._budget.watts()
         watts = self._divide(budget, seen)
         decisions = {}
         for name, one in seen.items():
-            decisions[name] = self._decide(self._drives[name], one, watts[name])
+            with self._alone(name):
+                decisions[name] = self._decide(self._drives[name], one, watts[name])
         return decisions
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Let a failure end the governing of one drive, whose settings are restored at once."""
+        try:
+            yield
+        except (DriveError, HostStateError) as error:
+            drive = self._drives.pop(name)
+            self.gone[name] = drive.totals
+            del self._keys[name]
+            self._say(f"{name}: it is no longer governed: {error.message}")
+            self._record(drive, {"reason": FAILED, "message": error.message})
+            drive.put_back()
+            if not self._drives:
+                raise
 
     def _drop(self, now: Snapshot) -> None:
         """Leave drives that are gone, also where another one has taken their name."""
@@ -319,8 +346,12 @@ class Governor:
         reads, writes = intervals.read_commands[row], intervals.write_commands[row]
         moved = intervals.read_bytes[row] + intervals.write_bytes[row]
         load = drive.demand.load(intervals.seconds, float(reads), float(writes), float(moved))
-        if intervals.suspended_seconds or (
-            load.requests_per_second > 0 and now - drive.checked_at >= self.options.check_seconds
+        if intervals.suspended_seconds or drive.began_anew:
+            drive.began_anew = False
+            drive.actuators.renew_limit()
+            self._check(drive, now)
+        elif load.requests_per_second > 0 and (
+            now - drive.checked_at >= self.options.check_seconds
         ):
             self._check(drive, now)
         here = drive.law.setting if drive.runs else drive.in_force
@@ -337,12 +368,12 @@ class Governor:
         drive.demand.add(load, now, is_late=full or (share or 0.0) > 1.0)
         sleeps = intervals.drives[row].sleeps_by_itself
         return _Seen(
+            seconds=intervals.seconds,
             load=load,
             latency_mean_ns=mean,
             requests=window.requests,
             watts=watts,
             is_measured=measured,
-            joules=watts * intervals.seconds,
             observation=Observation(
                 at_seconds=now,
                 requests=window.requests,
@@ -415,8 +446,8 @@ class Governor:
         if drive.runs:
             drive.in_force = decision.setting
         totals = drive.totals
-        totals.seconds += self.options.period_seconds
-        totals.joules += seen.joules
+        totals.seconds += seen.seconds
+        totals.joules += seen.watts * seen.seconds
         totals.breaches += seen.observation.is_breach
         self._count_saving(drive, seen, before)
         if (
@@ -441,7 +472,7 @@ class Governor:
         for group in drive.groups:
             limit = group.decide(
                 seen.observation.at_seconds,
-                self.options.period_seconds,
+                seen.seconds,
                 is_pressed=pressed,
                 of_drive=seen.load.requests_per_second * seen.load.request_bytes,
             )
@@ -457,7 +488,7 @@ class Governor:
             return
         at_load = drive.predicted(seen.load)
         saved = at_load[drive.began_in].forecast.watts - at_load[here].forecast.watts
-        drive.totals.saved_joules += saved * self.options.period_seconds
+        drive.totals.saved_joules += saved * seen.seconds
 
     def _fields(
         self, drive: _Drive, seen: _Seen, decision: Decision, before: int, budget: float | None
@@ -520,6 +551,16 @@ def summary(name: str, totals: Totals) -> dict[str, Any]:
 def _keys(seen: Snapshot) -> dict[str, str]:
     """Which drive each block device is of."""
     return {name: drive.key for drive in seen.drives for name in drive.devices}
+
+
+def _require_different(names: Sequence[str], keys: dict[str, str]) -> None:
+    """Refuse two block devices of one drive: it has one budget and one power state."""
+    known: dict[str, str] = {}
+    for name in names:
+        key = keys.get(name, name)
+        if key in known:
+            raise InputError(f"--drive: {known[key]} and {name} are one drive; keep one of them")
+        known[key] = name
 
 
 def _name(drive: _Drive, place: int) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from iojoule.api.acting.governing.actuators import Actuators, require_evidence, settings_of
 from iojoule.api.acting.governing.budget import FixedBudget, FleetShare, PlannedBudget
-from iojoule.api.acting.governing.files import read_service
+from iojoule.api.acting.governing.files import governed, read_service
 from iojoule.api.acting.governing.forecast import Demand, Forecaster, Load, Setting
 from iojoule.api.acting.governing.groups import BestEffortGroup, Throttle
 from iojoule.api.acting.governing.loop import Governed, Governor, Options
@@ -23,7 +25,8 @@ from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme import Controller
+from iojoule.measure.drive.nvme import POWER_MANAGEMENT, Controller, NvmeController
+from iojoule.measure.drive.power_measurement import POWER_LIMIT, power_word
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host import host_files
 from iojoule.measure.host.journal import HostState
@@ -279,32 +282,36 @@ def test_nobody_waits_for_a_planner_that_hangs(tmp_path: Path) -> None:
         hangs.set()
 
 
-def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Host, list[Governed]]:
+    """A host with two drives that are governed by their schedulers."""
     monkeypatch.setattr("iojoule.api.acting.governing.loop.wake", lambda _: None)
-    host = Host(tmp_path)
+    host = Host(tmp_path / "host")
     for name in ("nvme0n1", "nvme1n1"):
-        queue = host.nvme(name, f"S{name}") / "queue"
-        (queue / "scheduler").write_text("none [mq-deadline]\n")
-        (queue.parent / "stat").write_text("0 " * 17)
-    drives = [
-        Governed(
-            replace(
-                DriveFacts(
-                    BlockDevice(Path("/dev") / name, name, "259:0", 10**12, 512, host.sysfs),
-                    None,
-                    None,
-                ),
-                controller=CONTROLLER,
-            ),
-            None,
-            PROFILE,
-            power_states=(0,),
-            schedulers=("none",),
-        )
-        for name in ("nvme0n1", "nvme1n1")
-    ]
+        host.nvme(name, f"S{name}")
+    return host, [scheduled(host, name) for name in ("nvme0n1", "nvme1n1")]
+
+
+def scheduled(host: Host, name: str) -> Governed:
+    """A drive of a host that is governed by its scheduler."""
+    folder = host.sysfs / "block" / name
+    (folder / "queue" / "scheduler").write_text("none [mq-deadline]\n")
+    (folder / "stat").write_text("0 " * 17)
+    device = BlockDevice(Path("/dev") / name, name, "259:0", 10**12, 512, host.sysfs)
+    facts = replace(DriveFacts(device, None, None), controller=CONTROLLER)
+    return Governed(facts, None, PROFILE, power_states=(0,), schedulers=("none",))
+
+
+def schedulers(host: Host) -> list[str]:
+    names = ("nvme0n1", "nvme1n1")
+    texts = [(host.sysfs / "block" / name / "queue/scheduler").read_text() for name in names]
+    return [host_files.value_in_force(text.strip()) for text in texts]
+
+
+def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
+    two: tuple[Host, list[Governed]],
+) -> None:
+    host, drives = two
     options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
     said = list[str]()
     with Governor(
@@ -317,6 +324,127 @@ def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
         host.swap("nvme1n1", "a third")
         with pytest.raises(DriveError):
             governor.step()
+
+
+def test_a_drive_that_fails_is_restored_and_ends_nothing_for_others(
+    two: tuple[Host, list[Governed]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, drives = two
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    logged = list[dict[str, Any]]()
+    with (
+        HostState("drives", tmp_path / "state") as state,
+        Governor(
+            drives, options, FixedBudget(None), state, logged.append, lambda _: None
+        ) as governor,
+    ):
+        assert governor.step().keys() == {"nvme0n1", "nvme1n1"}
+        for drive in governor._drives.values():
+            drive.actuators.set(1)
+        assert schedulers(host) == ["none", "none"]
+
+        def fails(*_: object) -> None:
+            raise DriveError("it does not answer")
+
+        monkeypatch.setattr(governor._drives["nvme0n1"].law, "decide", fails)
+        assert governor.step().keys() == {"nvme1n1"}
+        assert schedulers(host) == ["mq-deadline", "none"]
+        assert (logged[-1]["device"], logged[-1]["reason"]) == ("nvme0n1", "failed")
+        assert governor.totals.keys() == {"nvme0n1", "nvme1n1"}
+        (host.sysfs / "block/nvme1n1/stat").unlink()
+        with pytest.raises(DriveError):
+            governor.step()
+    assert schedulers(host) == ["mq-deadline", "mq-deadline"]
+
+
+def test_totals_are_of_the_time_that_passed(two: tuple[Host, list[Governed]]) -> None:
+    host, drives = two
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    logged = list[dict[str, Any]]()
+    with Governor(
+        drives, options, FixedBudget(None), None, logged.append, lambda _: None
+    ) as governor:
+        governor.step()  # much sooner than its period
+        totals = governor.totals["nvme0n1"]
+    watts = next(one["measured"]["watts"] for one in logged if one["device"] == "nvme0n1")
+    assert totals.joules / totals.seconds == pytest.approx(watts, rel=1e-5)
+
+
+def test_what_a_reset_undid_is_set_again(two: tuple[Host, list[Governed]], tmp_path: Path) -> None:
+    host, drives = two
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    host.did("nvme0n1", reads=10)
+    logged = list[dict[str, Any]]()
+    with (
+        HostState("drives", tmp_path / "state") as state,
+        Governor(
+            drives, options, FixedBudget(None), state, logged.append, lambda _: None
+        ) as governor,
+    ):
+        governor.step()
+        host.counters["nvme0n1"] = [0] * 17
+        host.write()
+        (host.sysfs / "block/nvme0n1/queue/scheduler").write_text("[none] mq-deadline\n")
+        governor.step()
+        governor.step()
+        assert schedulers(host) == ["mq-deadline", "mq-deadline"]
+    assert [one["device"] for one in logged if one["reason"] == "changed_by_others"] == ["nvme0n1"]
+
+
+def test_two_namespaces_of_one_drive_are_refused(
+    two: tuple[Host, list[Governed]], tmp_path: Path
+) -> None:
+    host, drives = two
+    host.disk(
+        "nvme0n2",
+        below="pci/nvme0",
+        device__model="Samsung SSD 980 PRO 1TB",
+        device__transport="pcie",
+    )
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    for other in (drives[0], scheduled(host, "nvme0n2")):
+        with pytest.raises(InputError):
+            Governor(
+                [drives[0], other], options, FixedBudget(9), None, lambda _: None, lambda _: None
+            )
+    with pytest.raises(InputError):
+        governed([Path("nvme0n1")] * 2, ["samsung-980-pro-1tb"])
+
+
+class Features(NvmeController):
+    """A controller that holds features and nothing else."""
+
+    values: ClassVar[dict[int, int]] = {}
+
+    def feature(self, identifier: int) -> int:
+        return self.values.get(identifier, 0)
+
+    def set_feature(self, identifier: int, value: int) -> None:
+        self.values[identifier] = value
+
+    def identify(self) -> Controller:
+        return CONTROLLER
+
+
+def test_a_power_limit_that_a_reset_lifted_is_set_again(
+    tmp_path: Path, drive: DriveFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iojoule.measure.host.changes.NvmeController", Features)
+    monkeypatch.setattr(Features, "values", {})
+    limited = replace(drive, controller=replace(CONTROLLER, limits_power=True))
+    node = tmp_path / "nvme0"
+    node.touch()
+    with HostState("drive", tmp_path / "state") as state:
+        actuators = Actuators(limited, Features(node), [Setting(0), Setting(2)], state)
+        actuators.set(1)
+        actuators.limit(3.0, 1)
+        assert Features.values == {POWER_MANAGEMENT: 2, POWER_LIMIT: power_word(3.0)}
+        Features.values.clear()
+        actuators.renew_limit()
+        assert Features.values == {POWER_LIMIT: power_word(3.0)}
+        actuators.set(1, again=True)
+        actuators.put_back()
+        assert Features.values == {POWER_MANAGEMENT: 0, POWER_LIMIT: 0}
 
 
 def test_a_best_effort_group_gives_way_fast_and_comes_back_slowly() -> None:
@@ -361,5 +489,13 @@ def test_limits_of_groups_are_written_for_one_drive_and_restored(
             assert "700000" in file.read_text()
     for file in files:
         assert "700000" not in file.read_text()
+    with HostState("drive", tmp_path / "state") as state:
+        group = BestEffortGroup(folder, drive.device, state)
+        assert group.decide(0.0, 1.0, is_pressed=True, of_drive=9e6) == pytest.approx(6.3e6)
+        assert all("6300000" in file.read_text() for file in files)
+        group.put_back()
+        assert all("6300000" not in file.read_text() for file in files)
+        shutil.rmtree(folder)
+        assert group.decide(9.0, 1.0, is_pressed=True, of_drive=9e6) is None
     with pytest.raises(InputError):
         BestEffortGroup(tmp_path, drive.device, None)

@@ -1,5 +1,6 @@
 """Joules by command and byte for other programs."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from iojoule.api.application.coefficients import (
     recording_rules,
 )
 from iojoule.datasets.errors import NoProfileError
-from iojoule.datasets.profile import load_shipped_profile
+from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
 from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.predictor import Predictor
 
@@ -29,6 +30,18 @@ def test_the_formula_is_the_law_at_full_speed(size: int) -> None:
     watts = one["idle_watts"] + one["awake_watts"] + one["read_command_joules"] * rate
     watts += one["read_byte_joules"] * rate * size
     assert told["device_power_watts"].low[0] <= watts <= told["device_power_watts"].high[0]
+
+
+@pytest.mark.parametrize("device", shipped_profiles())
+def test_the_formula_takes_the_coefficients_that_are_known(device: str) -> None:
+    told = coefficients_document(load_shipped_profile(device))
+    taken = re.findall(r"\w+_(?:watts|joules)", told["formula"])
+    assert sorted(taken) == sorted(told["coefficients"])
+
+
+def test_a_regular_expression_of_drives_is_escaped() -> None:
+    rules = recording_rules(PROFILE, r'nvme\dn1"')
+    assert rules.count(r'{device=~"nvme\\dn1\""}[5m]') == rules.count("[5m]")
 
 
 def test_each_has_its_interval_and_where_it_comes_from() -> None:

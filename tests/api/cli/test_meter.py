@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from iojoule.api.application.meter import COLUMNS
 from iojoule.api.cli.app import run
 from tests.meter.test_groups import Bench
+from tests.meter.test_instrument import Polled
 
 
 @pytest.fixture
@@ -75,3 +79,38 @@ def test_top_prints_one_view(trees: list[str], capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     assert "nvme0n1" in out
     assert "W" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "words", [["meter", "--interval", "0.1", "-o", "json"], ["exporter", "--port", "0"]]
+)
+def test_a_signal_ends_it_in_order(
+    trees: list[str], words: list[str], number: signal.Signals
+) -> None:
+    iojoule = Path(sys.executable).with_name("iojoule")
+    with subprocess.Popen(
+        [iojoule, *words, *trees], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def test_an_exporter_that_does_not_start_releases_its_instrument(
+    trees: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = list[str]()
+
+    class Sensor(Polled):
+        def end(self) -> None:
+            ended.append(self.name)
+
+    monkeypatch.setattr(
+        "iojoule.api.application.meter.open_sensor", lambda _: Sensor(lambda _: 5.0)
+    )
+    power = ["--power", "nvme0n1=polled", "--textfile", str(tmp_path / "nowhere" / "file.prom")]
+    assert run(["exporter", *trees, *power]) == 3
+    assert ended == ["polled"]

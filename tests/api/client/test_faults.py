@@ -184,6 +184,35 @@ def test_every_error_comes_back_as_what_it_was() -> None:
     assert type(error_of(problem_of(IojouleError("said")))) is ServiceError
 
 
+@pytest.mark.parametrize(
+    "told",
+    [b"[]", b"null", b'"x"', b'{"status": "many"}', b'{"status": 1e999}', b'{"field": ["a"]}'],
+)
+def test_a_malformed_problem_is_an_error_by_its_status(
+    far: Client, middle: Between, told: bytes
+) -> None:
+    middle.next((404, {"Content-Type": "application/problem+json"}, told))
+    with pytest.raises(NotFoundError):
+        far.health()
+
+
+def test_an_answer_that_is_no_object_is_a_fault_of_the_service(
+    far: Client, middle: Between
+) -> None:
+    middle.next(*[(200, {}, told) for told in (b"<html>", b"[1]")] * 2)
+    for ask in (far.result, far.sidecar) * 2:
+        with pytest.raises(ServiceError):
+            ask("1")
+
+
+def test_nobody_waits_longer_than_told_for_a_service_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(following, "OUTAGE_SECONDS", 1.0)
+    with Client("http://127.0.0.1:9", retries=0) as client, pytest.raises(TimeoutError):
+        client.wait("1", timeout_seconds=0.0)
+
+
 def test_keys_open_what_they_may(
     iojoule: Any, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,23 @@ def test_counters_never_fall_and_add_up(exporter: Exporter) -> None:
     assert value(before, "iojoule_device_info", source="profile", model="Samsung SSD 980 PRO 1TB")
 
 
+def test_drives_that_swap_their_names_keep_their_counters(exporter: Exporter) -> None:
+    host = exporter.bench.host
+    host.nvme("nvme1n1", "S2")
+    exporter.step()
+    host.did("nvme1n1", reads=100_000)
+    before = exporter.step()
+    for name in ("nvme0n1", "nvme1n1"):
+        host.remove(name)
+        shutil.rmtree(host.sysfs / "devices" / "pci" / name.rpartition("n")[0])
+    host.nvme("nvme0n1", "S2")
+    host.nvme("nvme1n1", "S1")
+    now = exporter.step()
+    for name in {name for name, labels in before if name.endswith("_total") and labels}:
+        for serial in ("S1", "S2"):
+            assert value(now, name, serial=serial) >= value(before, name, serial=serial)
+
+
 def test_what_the_cpu_draws_is_a_series_of_its_own(tmp_path: Path) -> None:
     host = HostWithRapl(tmp_path)
     exporter = Exporter(tmp_path, bench=host)
@@ -180,3 +197,4 @@ def test_the_meter_steps_by_itself_and_ends(tmp_path: Path) -> None:
         while publisher.last.steps < 3:
             time.sleep(0.02)
     assert publisher.last.readings[0].joules > 0
+    exporter.live.close()

@@ -23,6 +23,15 @@ def test_rates_and_mean_latency() -> None:
     assert found.busy_share == 0.5
 
 
+def test_times_that_pass_32_bits_go_on() -> None:
+    end = 1 << 32
+    first = Reading(0, Served(1, 1, end - 10), Served(1, 1, end - 5), end - 100, 0)
+    last = Reading(SECOND, Served(11, 1, 10), Served(11, 1, 15), 400, 0)
+    found = between(first, last)
+    assert (found.latency_mean_ns, found.busy_share) == (2e6, 0.5)
+    assert between(first, last, "write").latency_mean_ns == 2e6
+
+
 def test_requests_that_wait_in_vain_take_at_least_so_long() -> None:
     found = between(reading(0, 100, 50), reading(5, 100, 50, in_flight=3))
     assert found.latency_mean_ns == 5e9

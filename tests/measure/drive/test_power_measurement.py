@@ -75,6 +75,11 @@ def test_the_header_of_the_log() -> None:
         power.parse_power_log(power_log()[:63])
 
 
+def test_a_mean_of_0_with_a_scale_is_no_reading() -> None:
+    log = power.parse_power_log(power_log(mean=CENTIWATT))
+    assert (log.mean_watts, log.joules) == (None, None)
+
+
 def test_an_unknown_version() -> None:
     with pytest.raises(DriveError):
         power.parse_power_log(b"\x01" + power_log()[1:])
