@@ -16,7 +16,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.verdict import usable
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.evaluate.bands import Floats
-from iojoule.sim.against import SECTOR_BYTES
+from iojoule.sim.against import SECTOR_BYTES, without_costs
 
 UNSTEADY = "unsteady"
 """A session with this word in its id is labelled as such."""
@@ -83,7 +83,9 @@ def _reason(each: Measurement) -> str | None:
         return "more jobs than cores: it tells of the host's scheduling"
     if each.configuration.scheduler not in (None, "none"):
         return f"the simulated host has no scheduler {each.configuration.scheduler}"
-    return None
+    if each.configuration.power_state or each.configuration.power_limit_watts:
+        return "the drive was in a power state or under a limit below its fastest"
+    return without_costs(each)
 
 
 def _held_back(each: Measurement) -> bool:

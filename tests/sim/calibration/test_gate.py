@@ -43,6 +43,8 @@ def run(**changes: Any) -> Measurement:
             "more jobs than cores",
         ),
         ({"configuration": {"scheduler": "bfq"}}, "no scheduler bfq"),
+        ({"configuration": {"power_state": 2}}, "power state"),
+        ({"configuration": {"engine": "io_uring_cmd"}}, "io_uring_cmd"),
     ],
 )
 def test_runs_that_tell_of_something_else_are_left_out(
