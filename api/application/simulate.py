@@ -157,7 +157,10 @@ def parse_prices(text: str) -> dict[str, float]:
 def on_front(
     plan: Plan, results: Sequence[ScenarioResult], prices: Mapping[str, float]
 ) -> tuple[Plan, list[ScenarioResult]]:
-    """The designs that no other beats in joules, p99 latency and cost; of equals the first.
+    """The designs that no other beats in joules a request, p99 latency and cost.
+
+    Joules of a whole run would favour who serves less of it: a closed loop serves what it can. Of
+    equals the first is kept.
 
     Args:
         plan: Runs of one scenario.
@@ -179,8 +182,10 @@ def on_front(
                 "--front compares joules, and this drive has none: compat mode has no energy; say "
                 "--mode physical with a drive whose energy is known"
             )
+        served = sum(flow.serviced for flow in result.flows)
+        each = joules / served if served else math.inf
         money = sum(price * PARTS[name](job.device) for name, price in prices.items())
-        costs.append((joules, max(flow.p99_ns for flow in result.flows), money))
+        costs.append((each, max(flow.p99_ns for flow in result.flows), money))
     best = np.flatnonzero(non_dominated(np.array(costs, dtype=float)))
     jobs = [
         replace(plan.jobs[row], labels={**plan.jobs[row].labels, "cost": costs[row][2]})

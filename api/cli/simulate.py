@@ -179,7 +179,8 @@ def simulate(
     front: Annotated[
         bool,
         typer.Option(
-            "--front", help="Show only designs that no other beats in joules, p99 and cost."
+            "--front",
+            help="Show only designs that no other beats in joules a request, p99 and cost.",
         ),
     ] = False,
     cost: Annotated[
@@ -314,8 +315,8 @@ def simulate(
     plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
-    if (front or plot is not None) and any("scenario" in job.labels for job in plan.jobs):
-        raise typer.BadParameter("--plot and --front show one scenario; the workload has several")
+    if (front or plot is not None) and sum(map(len, plan.scenarios)) > 1:
+        raise typer.BadParameter("--plot and --front show one scenario; there are several")
     plan, part = _part(plan, shard)
     options = RunOptions(
         limits=Limits(

@@ -210,6 +210,22 @@ def test_no_design_of_the_front_is_beaten_and_every_other_one_is(iojoule, tmp_pa
     assert all(beaten(front, one) for one in costs)
 
 
+def test_serving_less_is_no_saving(iojoule, tmp_path: Path) -> None:
+    simulate = physical(iojoule, tmp_path)
+    flows = tmp_path / "flows.toml"
+    flows.write_text(flows.read_text().replace("total_requests = 400", "stop_ns = 50_000_000"))
+    latency = "physical.controller.command_latency_ns"
+    done = simulate("--front", "--vary", f"{latency}=5_000,500_000")
+    assert {each["varied"][latency] for each in json.loads(done.out)["scenarios"]} == {5_000}
+
+
+def test_designs_under_different_loads_are_not_compared(iojoule, tmp_path: Path) -> None:
+    simulate = physical(iojoule, tmp_path)
+    other = tmp_path / "other.toml"
+    other.write_text((tmp_path / "flows.toml").read_text())
+    assert simulate("--front", "--workload", other).code == 2
+
+
 def test_parts_of_an_array_are_joined(iojoule, tmp_path: Path) -> None:
     simulate, state = physical(iojoule, tmp_path), ("--state", str(tmp_path / "state"))
     parts = [designs(simulate("--shard", f"{part}/5", *state)) for part in range(1, 6)]
