@@ -72,7 +72,7 @@ def simulate_measurements(
     jobs = []
     for number, each in enumerate(measurements, 1):
         place = f"measurement {number}"
-        if not each.at_full_speed:
+        if held_back(each):
             raise InputError(
                 f"{place}: a rate, think time or flushes held it back, and what is simulated runs "
                 "at full speed; leave it out"
@@ -83,6 +83,11 @@ def simulate_measurements(
         Comparison(measurement, tuple(_residuals(measurement, result)))
         for measurement, result in zip(measurements, results, strict=True)
     ]
+
+
+def held_back(measurement: Measurement) -> bool:
+    """Whether something else than host and drive kept the run from its full speed."""
+    return bool(not measurement.at_full_speed or measurement.workload.force_unit_access)
 
 
 def flow_of(measurement: Measurement, place: str, simulated_ns: int) -> FlowConfig:

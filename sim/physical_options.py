@@ -72,7 +72,9 @@ HOST_COSTS: dict[tuple[HostEngine, Completion], HostCosts] = {
 }
 
 
-def costed(engine: HostEngine, completion: Completion | None) -> tuple[HostCosts | None, Completion]:
+def costed(
+    engine: HostEngine, completion: Completion | None
+) -> tuple[HostCosts | None, Completion]:
     """What a request costs the host, None where nobody published it, and how it completes."""
     if completion is None:
         completion = Completion.polled if engine is HostEngine.spdk else Completion.interrupt

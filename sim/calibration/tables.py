@@ -217,7 +217,7 @@ class _Runs:
 
 
 def _works(runs: _Runs, line: Line) -> bool:
-    """Whether the state's cap, which is declared, lies above what the drive was measured to draw."""
+    """Whether the state's declared cap lies above what the drive was measured to draw."""
     try:
         runs.run(runs.point(line, 1, 1 / ALONE_SECONDS), runs.cube, line.state, brief=True)
     except ConfigError:

@@ -66,6 +66,7 @@ def test_nothing_to_compare_is_refused() -> None:
         {"demand_operations_per_second": 1000.0},
         {"demand_bytes_per_second": 4e6},
         {"think_time_ns": 1e6},
+        {"force_unit_access": True},
         {"request_bytes_mix": "4096/1:8192/1"},
     ],
 )

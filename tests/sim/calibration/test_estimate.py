@@ -84,9 +84,7 @@ def test_what_has_no_effect_is_not_credited_with_a_bend_of_another() -> None:
 
     aim = target(bent_first(np.array([[0.9, 0.5]]))[0])
     for seed in range(10):
-        estimate = search(
-            aim, bent_first, np.array([0.1, 0.5]), rounds=1, designs=3, seed=seed
-        )
+        estimate = search(aim, bent_first, np.array([0.1, 0.5]), rounds=1, designs=3, seed=seed)
         assert not estimate.slopes[:, 1].any()
 
 

@@ -101,7 +101,8 @@ def test_what_is_not_known_of_the_timing_widens_a_cell(table: SimulatedTable) ->
 
 def test_of_a_state_whose_cap_is_below_the_measured_watts_nothing_is_told() -> None:
     own = own_energy(PRESET, ENERGY_FIELDS)
-    own[ENERGY_FIELDS.index("controller_active_watts")] = 3.5  # PS1 is capped at 4.48 W, PS2 at 3.18
+    # PS1 is capped at 4.48 W, PS2 at 3.18
+    own[ENERGY_FIELDS.index("controller_active_watts")] = 3.5
     energy = EnergyFit(ENERGY_FIELDS, own, 0 * own, np.eye(len(own)), own, own)
     told = made(ParameterSpace(PRESET, list(TRUTH), ["bench"]), energy).table.paths
     assert [name.rpartition(" ")[2] for name in told] == ["ps0", "ps1"]
