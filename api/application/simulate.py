@@ -99,7 +99,8 @@ def _add(plan: Plan, drive: DriveFile, workload: WorkloadFile, values: dict[str,
             labels["varied"] = values
         if len(workload.scenarios) > 1:
             labels["scenario"] = number + 1
-        plan.jobs.append(Job(device, scenario, number, labels, _places(drive, workload, number)))
+        places, run = _places(drive, workload, number), len(plan.jobs) + 1
+        plan.jobs.append(Job(device, scenario, number, labels, places, run))
 
 
 def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, str]:

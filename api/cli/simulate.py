@@ -415,10 +415,10 @@ def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None)
         return
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for number, (job, text) in enumerate(zip(plan.jobs, texts, strict=True)):
+        for job, text in zip(plan.jobs, texts, strict=True):
             own = f"scenario_{job.number + 1}"
             if not plan.one_configuration:
-                own = f"run_{number + 1}_{own}"
+                own = f"run_{job.run}_{own}"
             path = directory / f"{Path(job.labels['workload']).stem}_{own}.xml"
             write_file(path, text)
             console.emit(f"{path}\n")

@@ -109,6 +109,19 @@ def test_xml_of_several_runs_goes_into_files(simulate, tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == names
 
 
+def test_xml_of_a_part_has_the_names_that_it_has_of_the_whole(simulate, tmp_path: Path) -> None:
+    ask = ("-o", "xml", "--vary", "channels=1,2,4", "--directory")
+    assert simulate(*ask, str(tmp_path / "whole")).code == 0
+    for part in ("1/2", "2/2"):
+        assert simulate(*ask, str(tmp_path / "parts"), "--shard", part).code == 0
+    whole, parts = (
+        {path.name: path.read_text() for path in (tmp_path / folder).iterdir()}
+        for folder in ("whole", "parts")
+    )
+    assert len(whole) == 3
+    assert whole == parts
+
+
 def test_a_sweep_says_what_each_run_was(simulate) -> None:
     done = simulate("--vary", "flows.queue_depth=1,8", "--vary", "channels=1,2")
     scenarios = json.loads(done.out)["scenarios"]
