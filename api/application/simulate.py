@@ -51,10 +51,15 @@ class Plan:
     left_out: Sequence[tuple[Job, str]] = ()
 
     def design(self, job: Job) -> str:
-        """The varied values of a job, without those that all jobs have."""
+        """What a job has and not all jobs have: its files and varied values."""
         alike = {axis.field for axis in self.axes if len(axis.values) == 1}
         varied = job.labels["varied"]
-        return values_text({k: v for k, v in varied.items() if k not in alike} or varied)
+        told = {k: v for k, v in varied.items() if k not in alike} or varied
+        if len(self.scenarios) > 1:
+            told = {"workload": Path(job.labels["workload"]).stem} | told
+        if len(self.drives) > 1:
+            told = {"ssd": Path(job.labels["ssd"]).stem} | told
+        return values_text(told)
 
 
 def plan_runs(

@@ -360,7 +360,7 @@ def _draw(plan: Plan, results: Sequence[ScenarioResult], path: Path) -> None:
     """Draw the runs over the one field that is varied."""
     from iojoule.api.reports.plots import draw_runs
 
-    [varied] = {name for job in plan.jobs for name in job.labels["varied"]}
+    [varied] = [axis.field for axis in plan.axes]
     draw_runs(varied, [job.labels["varied"][varied] for job in plan.jobs], results, path)
     console.note(f"wrote {path}")
 

@@ -152,6 +152,28 @@ def test_a_design_that_goes_past_a_limit_is_left_out_and_named(simulate, tmp_pat
     assert len((state / "results.jsonl").read_bytes().splitlines()) == 1
 
 
+def test_of_several_drives_and_workloads_what_is_left_out_is_named_with_its_files(
+    simulate, tmp_path: Path
+) -> None:
+    other = drive_file(tmp_path, DEVICE.model_copy(update={"flash_technology": "slc"}), "b.xml")
+    workload_file(tmp_path, (FlowConfig(total_requests=100, stop_ns=0),))
+    vary = ("--vary", "flows.total_requests=100,100000", "--max-events", "20000")
+    err = simulate("--ssd", other, *vary).err
+    assert "left out: ssd = ssd, flows.total_requests = 100000" in err
+    assert "left out: ssd = b, flows.total_requests = 100000" in err
+    again = tmp_path / "again.xml"
+    again.write_bytes((tmp_path / "work.xml").read_bytes())
+    assert "left out: workload = again, flows" in simulate("--workload", again, *vary).err
+
+
+def test_a_part_without_runs_is_drawn_as_none(simulate, tmp_path: Path) -> None:
+    for name in ("points.csv", "points.svg"):
+        path = tmp_path / name
+        done = simulate("--vary", "channels=1,2", "--shard", "3/3", "--plot", str(path))
+        assert done.code == 0
+        assert path.is_file()
+
+
 def test_where_no_design_can_be_run_the_first_is_named(simulate) -> None:
     done = simulate("--vary", "channels=1,2", "--max-events", "10", "--jobs", "1")
     assert done.code == 12
