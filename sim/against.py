@@ -192,8 +192,13 @@ def median_errors(
             "median_absolute_error_percent": _percent(np.median(np.abs(errors))),
             "p90_absolute_error_percent": _percent(np.quantile(np.abs(errors), 0.9)),
         }
-        for (key, quantity), errors in sorted(found.items(), key=lambda item: str(item[0]))
+        for (key, quantity), errors in sorted(found.items(), key=lambda item: _place(*item[0]))
     ]
+
+
+def _place(key: tuple[object, ...], quantity: str) -> tuple[object, ...]:
+    """Sorts groups by their values, numbers as such, and what is unknown last."""
+    return (*((value is None, 0 if value is None else value) for value in key), quantity)
 
 
 def _percent(share: np.floating) -> float:

@@ -5,7 +5,13 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
 from iojoule.datasets.vocabulary import Engine, Operation
-from iojoule.sim.against import median_errors, parse_groups, simulate_measurements
+from iojoule.sim.against import (
+    Comparison,
+    Residual,
+    median_errors,
+    parse_groups,
+    simulate_measurements,
+)
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
 from iojoule.sim.workers import open_pool
@@ -46,6 +52,23 @@ def test_errors_are_told_by_group() -> None:
     assert [(row["queue_depth"], row["rows"], row["median_error_percent"]) for row in errors] == [
         (1, 1, -50.0),
         (8, 1, -50.0),
+    ]
+
+
+def test_groups_stand_in_the_order_of_their_values_and_unknown_ones_last() -> None:
+    def comparison(depth: int, state: int | None) -> Comparison:
+        row = measurement(depth, 1.0)
+        chosen = row.configuration.model_copy(update={"power_state": state})
+        told = (Residual("throughput_bytes_per_second", 1.0, 1.0),)
+        return Comparison(row.model_copy(update={"configuration": chosen}), told)
+
+    rows = [comparison(64, 0), comparison(8, None), comparison(8, 10), comparison(8, 2)]
+    errors = median_errors(rows, ["queue_depth", "power_state"])
+    assert [(each["queue_depth"], each["power_state"]) for each in errors] == [
+        (8, 2),
+        (8, 10),
+        (8, None),
+        (64, 0),
     ]
 
 
