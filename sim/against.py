@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Measurement
+from iojoule.datasets.errors import InputError, close_names
+from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.physical_options import HostOptions
+from iojoule.sim.physical_options import Completion, HostEngine, HostOptions, costed
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.sweep import Job, Watch, run_jobs
 from iojoule.sim.workers import Pool
@@ -69,10 +69,15 @@ def simulate_measurements(
     """
     if not measurements:
         raise InputError("there are no measurements to compare with")
-    jobs = [
-        Job(device, Scenario(flows=(flow_of(each, f"measurement {number}", simulated_ns),)))
-        for number, each in enumerate(measurements, 1)
-    ]
+    jobs = []
+    for number, each in enumerate(measurements, 1):
+        place = f"measurement {number}"
+        if held_back(each):
+            raise InputError(
+                f"{place}: a rate, think time or flushes held it back, and what is simulated runs "
+                "at full speed; leave it out"
+            )
+        jobs.append(Job(device, Scenario(flows=(flow_of(each, place, simulated_ns),))))
     results = run_jobs(jobs, EmbeddedEngine(), pool=pool, watch=watch)
     return [
         Comparison(measurement, tuple(_residuals(measurement, result)))
@@ -80,18 +85,26 @@ def simulate_measurements(
     ]
 
 
+def held_back(measurement: Measurement) -> bool:
+    """Whether something else than host and drive kept the run from its full speed."""
+    return bool(not measurement.at_full_speed or measurement.workload.force_unit_access)
+
+
 def flow_of(measurement: Measurement, place: str, simulated_ns: int) -> FlowConfig:
     """The flow that does what the measured run did.
 
     Raises:
-        InputError: It mixes reads and writes, or its size is no whole number of sectors.
+        InputError: It mixes operations or sizes, its size is no whole number of sectors, or nobody
+            knows what its host takes.
     """
     workload, chosen = measurement.workload, measurement.configuration
-    if workload.operation is Operation.MIXED:
+    if workload.operation is Operation.MIXED or workload.request_bytes_mix:
         raise InputError(f"{place}: mixed runs are not compared; leave them out")
     sectors, rest = divmod(chosen.request_bytes, SECTOR_BYTES)
     if rest or not sectors:
         raise InputError(f"{place}: request_bytes must be a multiple of {SECTOR_BYTES}")
+    if lacking := without_costs(measurement):
+        raise InputError(f"{place}: {lacking}; leave it out")
     host: dict[str, object] = {"jobs": chosen.jobs}
     if chosen.engine is not None:
         host["engine"] = chosen.engine.value
@@ -111,20 +124,49 @@ def flow_of(measurement: Measurement, place: str, simulated_ns: int) -> FlowConf
     )
 
 
+def without_costs(measurement: Measurement) -> str | None:
+    """Says so where nobody has published what a request of such a host costs it."""
+    chosen = measurement.configuration
+    if chosen.engine is None:
+        return None
+    said = None if chosen.completion is None else Completion(chosen.completion.value)
+    costs, completion = costed(HostEngine(chosen.engine.value), said)
+    if costs is not None:
+        return None
+    return f"nobody has published what a request costs with {chosen.engine.value}, {completion}"
+
+
 def _residuals(measurement: Measurement, result: ScenarioResult) -> list[Residual]:
     seen, flow = measurement.observations, result.flows[0]
     latency = flow.end_to_end_latency.all
-    simulated = {
-        "throughput_bytes_per_second": flow.bandwidth_bytes_per_second,
-        "latency_mean_ns": latency.mean_ns,
-        "latency_p99_ns": latency.p99_ns,
-        "device_power_watts": result.device.power_watts_mean,
+    throughput = seen.throughput_bytes_per_second
+    if throughput is None and seen.iops is not None:
+        throughput = seen.iops * measurement.configuration.request_bytes
+    compared = {
+        "throughput_bytes_per_second": (throughput, flow.bandwidth_bytes_per_second),
+        "latency_mean_ns": (seen.latency_mean_ns, latency.mean_ns),
+        "latency_p99_ns": (seen.latency_p99_ns, latency.p99_ns),
+        "device_power_watts": (seen.device_power_watts, result.device.power_watts_mean),
     }
     return [
-        Residual(name, measured, value)
-        for name, value in simulated.items()
-        if (measured := getattr(seen, name)) and value
+        Residual(name, measured, simulated)
+        for name, (measured, simulated) in compared.items()
+        if measured and simulated
     ]
+
+
+def parse_groups(text: str) -> list[str]:
+    """Fields of the configuration that `FIELD,FIELD,...` names, each once.
+
+    Raises:
+        InputError: It has no such field.
+    """
+    groups = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    for name in groups:
+        if name not in Configuration.model_fields:
+            said = close_names(name, Configuration.model_fields)
+            raise InputError(f"--by {name}: the configuration has no such field{said}")
+    return groups
 
 
 def median_errors(
@@ -134,7 +176,7 @@ def median_errors(
 
     Args:
         comparisons: As `simulate_measurements` gives them.
-        groups: Fields of the configuration that tell groups apart; none: one group of all.
+        groups: As `parse_groups` gives them; none: one group of all.
     """
     found: dict[tuple[tuple[object, ...], str], list[float]] = {}
     for each in comparisons:
@@ -150,8 +192,13 @@ def median_errors(
             "median_absolute_error_percent": _percent(np.median(np.abs(errors))),
             "p90_absolute_error_percent": _percent(np.quantile(np.abs(errors), 0.9)),
         }
-        for (key, quantity), errors in sorted(found.items(), key=lambda item: str(item[0]))
+        for (key, quantity), errors in sorted(found.items(), key=lambda item: _place(*item[0]))
     ]
+
+
+def _place(key: tuple[object, ...], quantity: str) -> tuple[object, ...]:
+    """Sorts groups by their values, numbers as such, and what is unknown last."""
+    return (*((value is None, 0 if value is None else value) for value in key), quantity)
 
 
 def _percent(share: np.floating) -> float:

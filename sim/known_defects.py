@@ -295,6 +295,17 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
         "write at least the page size, or turn the flows' caching off",
     ),
     KnownDefect(
+        "cache_below_buffers", None, WARNING,
+        of_inputs(
+            "cache_bytes",
+            lambda i: 0 < i.device.cache_bytes < 2 * i.device.planes * i.device.page_bytes
+            and any(flow.writes for flow in i.flows),
+        ),
+        "the controller buffers two pages of every plane, which is more than these {value} bytes, "
+        "and so much is simulated",
+        "write 0 for these buffers alone, or at least their size",
+    ),
+    KnownDefect(
         "cache_32_bit", ERROR, None,
         of_device("cache_bytes", lambda d: d.cache_bytes >= UINT32_LIMIT),
         "{value} bytes do not fit into the 32 bits in which MQSim keeps the size of its cache",

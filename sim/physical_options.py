@@ -72,6 +72,15 @@ HOST_COSTS: dict[tuple[HostEngine, Completion], HostCosts] = {
 }
 
 
+def costed(
+    engine: HostEngine, completion: Completion | None
+) -> tuple[HostCosts | None, Completion]:
+    """What a request costs the host, None where nobody published it, and how it completes."""
+    if completion is None:
+        completion = Completion.polled if engine is HostEngine.spdk else Completion.interrupt
+    return HOST_COSTS.get((engine, completion)), completion
+
+
 Joules = Annotated[StrictFloat, between(0.0, 1.0, "one operation takes micro- to millijoules")]
 JoulesPerByte = Annotated[StrictFloat, between(0.0, 1e-3, "moving a byte takes nanojoules")]
 Watts = Annotated[StrictFloat, between(0.0, 1000.0, "drives draw up to some dozen watts")]
@@ -424,9 +433,8 @@ class HostOptions(Options):
         if len(given) == 3:
             return data
         engine = HostEngine(data["engine"])
-        usual = Completion.polled if engine is HostEngine.spdk else Completion.interrupt
-        completion = Completion(data.get("completion", usual))
-        costs = HOST_COSTS.get((engine, completion))
+        said = data.get("completion")
+        costs, completion = costed(engine, None if said is None else Completion(said))
         if costs is None:
             raise ValueError(
                 f"nobody has published what a request costs with {engine}, {completion}; give "

@@ -163,6 +163,7 @@ class Job:
 
     Attributes:
         number: The scenario's place in its file.
+        run: Its place among all that were planned, from 1, also where only a part of them runs.
         labels: What tells this run from the others, such as the drive's file and what was varied.
         places: Where fields stand in the files, for what the engine has to complain of.
     """
@@ -172,6 +173,7 @@ class Job:
     number: int = 0
     labels: Mapping[str, Any] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
+    run: int = 1
 
 
 @dataclass(frozen=True)

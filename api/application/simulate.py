@@ -51,10 +51,15 @@ class Plan:
     left_out: Sequence[tuple[Job, str]] = ()
 
     def design(self, job: Job) -> str:
-        """The varied values of a job, without those that all jobs have."""
+        """What a job has and not all jobs have: its files and varied values."""
         alike = {axis.field for axis in self.axes if len(axis.values) == 1}
         varied = job.labels["varied"]
-        return values_text({k: v for k, v in varied.items() if k not in alike} or varied)
+        told = {k: v for k, v in varied.items() if k not in alike} or varied
+        if len(self.scenarios) > 1:
+            told = {"workload": Path(job.labels["workload"]).stem} | told
+        if len(self.drives) > 1:
+            told = {"ssd": Path(job.labels["ssd"]).stem} | told
+        return values_text(told)
 
 
 def plan_runs(
@@ -99,7 +104,8 @@ def _add(plan: Plan, drive: DriveFile, workload: WorkloadFile, values: dict[str,
             labels["varied"] = values
         if len(workload.scenarios) > 1:
             labels["scenario"] = number + 1
-        plan.jobs.append(Job(device, scenario, number, labels, _places(drive, workload, number)))
+        places, run = _places(drive, workload, number), len(plan.jobs) + 1
+        plan.jobs.append(Job(device, scenario, number, labels, places, run))
 
 
 def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, str]:
@@ -157,7 +163,10 @@ def parse_prices(text: str) -> dict[str, float]:
 def on_front(
     plan: Plan, results: Sequence[ScenarioResult], prices: Mapping[str, float]
 ) -> tuple[Plan, list[ScenarioResult]]:
-    """The designs that no other beats in joules, p99 latency and cost; of equals the first.
+    """The designs that no other beats in joules a request, p99 latency and cost.
+
+    Joules of a whole run would favour who serves less of it: a closed loop serves what it can. Of
+    equals the first is kept.
 
     Args:
         plan: Runs of one scenario.
@@ -179,8 +188,10 @@ def on_front(
                 "--front compares joules, and this drive has none: compat mode has no energy; say "
                 "--mode physical with a drive whose energy is known"
             )
+        served = sum(flow.serviced for flow in result.flows)
+        each = joules / served if served else math.inf
         money = sum(price * PARTS[name](job.device) for name, price in prices.items())
-        costs.append((joules, max(flow.p99_ns for flow in result.flows), money))
+        costs.append((each, max(flow.p99_ns for flow in result.flows), money))
     best = np.flatnonzero(non_dominated(np.array(costs, dtype=float)))
     jobs = [
         replace(plan.jobs[row], labels={**plan.jobs[row].labels, "cost": costs[row][2]})

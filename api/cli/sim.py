@@ -17,7 +17,7 @@ from iojoule.api.cli.progress import run_progress
 from iojoule.api.cli.simulate import ModeChoice, say
 from iojoule.api.exit_codes import DIFFERENT
 from iojoule.datasets.errors import InputError
-from iojoule.sim.against import median_errors, simulate_measurements
+from iojoule.sim.against import median_errors, parse_groups, simulate_measurements
 from iojoule.sim.compare import Comparison, Quantity
 from iojoule.sim.compare import compare as compared
 from iojoule.sim.engines import Limits, RunOptions
@@ -235,12 +235,12 @@ def against(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Simulate what was measured, and say how far throughput, latency and watts are off."""
+    groups = parse_groups(by)
     rows = measured(measurements, columns)
     device = drive_with(ssd, settings or [])
     place = resources(jobs, dask, None)
     with place.pool(cores()) as pool, run_progress("simulating", len(rows)) as watch:
         found = simulate_measurements(device, rows, pool=pool, watch=watch)
-    groups = [name.strip() for name in by.split(",") if name.strip()]
     titles = {name: name.replace("_", " ") for name in groups} | ERROR_COLUMNS
     console.emit_records(median_errors(found, groups), output, titles)
 

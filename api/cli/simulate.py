@@ -179,7 +179,8 @@ def simulate(
     front: Annotated[
         bool,
         typer.Option(
-            "--front", help="Show only designs that no other beats in joules, p99 and cost."
+            "--front",
+            help="Show only designs that no other beats in joules a request, p99 and cost.",
         ),
     ] = False,
     cost: Annotated[
@@ -314,8 +315,8 @@ def simulate(
     plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
-    if (front or plot is not None) and any("scenario" in job.labels for job in plan.jobs):
-        raise typer.BadParameter("--plot and --front show one scenario; the workload has several")
+    if (front or plot is not None) and sum(map(len, plan.scenarios)) > 1:
+        raise typer.BadParameter("--plot and --front show one scenario; there are several")
     plan, part = _part(plan, shard)
     options = RunOptions(
         limits=Limits(
@@ -359,7 +360,7 @@ def _draw(plan: Plan, results: Sequence[ScenarioResult], path: Path) -> None:
     """Draw the runs over the one field that is varied."""
     from iojoule.api.reports.plots import draw_runs
 
-    [varied] = {name for job in plan.jobs for name in job.labels["varied"]}
+    [varied] = [axis.field for axis in plan.axes]
     draw_runs(varied, [job.labels["varied"][varied] for job in plan.jobs], results, path)
     console.note(f"wrote {path}")
 
@@ -414,10 +415,10 @@ def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None)
         return
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for number, (job, text) in enumerate(zip(plan.jobs, texts, strict=True)):
+        for job, text in zip(plan.jobs, texts, strict=True):
             own = f"scenario_{job.number + 1}"
             if not plan.one_configuration:
-                own = f"run_{number + 1}_{own}"
+                own = f"run_{job.run}_{own}"
             path = directory / f"{Path(job.labels['workload']).stem}_{own}.xml"
             write_file(path, text)
             console.emit(f"{path}\n")

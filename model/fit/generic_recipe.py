@@ -131,7 +131,8 @@ def _work_priors(
     ]
     rates = np.array([run.observations.throughput_bytes_per_second or 0.0 for run in own])
     operations = rates / np.array([float(run.configuration.request_bytes) for run in own])
-    told_apart = len(own) >= 6 and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
+    vary = len(own) >= 6 and np.ptp(rates) > 0 and np.ptp(operations) > 0
+    told_apart = bool(vary) and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
     fastest = max(_within_reach(seen) if not told_apart else 0.0, float(rates.max(initial=0.0)))
     byte = ((span_watts + 1.0) if not told_apart else span_watts) / fastest
     source = (

@@ -288,7 +288,8 @@ def calibrate_timing(
         InputError: No design could be simulated.
     """
     space, target, start = problem.space, problem.target, problem.space.start()
-    at_most = settings.designs + settings.rounds * (len(space) + len(REACHES) * STEPS) + FINALISTS
+    steps = settings.rounds * len(REACHES) * STEPS
+    at_most = settings.designs + steps + (settings.rounds + 1) * len(space) + FINALISTS
     simulated = _Designs(problem, pool, folder, watch, at_most)
     found = search(
         target,
@@ -325,6 +326,7 @@ class _Designs:
     ) -> None:
         self._problem, self._pool, self._folder = problem, pool, folder
         self._watch, self._at_most, self._done = watch, at_most, 0
+        self._possible = {True: False, False: False}  # by whether runs are brief
 
     def briefly(self, cubes: Floats) -> Floats:
         """Outputs as a search needs them."""
@@ -358,7 +360,8 @@ class _Designs:
         for place, one in zip(missing, made, strict=True):
             outputs[place] = one
         found = np.array(outputs)
-        if not np.isfinite(found).all(axis=1).any():
+        self._possible[brief] |= bool(np.isfinite(found).all(axis=1).any())
+        if not self._possible[brief]:
             raise InputError(
                 "no choice of parameters could be simulated; try the drive and one measurement "
                 "with `iojoule sim against` to see why"

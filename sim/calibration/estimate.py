@@ -7,7 +7,8 @@ covariance C of what it misses and of chance, and the drive as it is x0, the est
 
 Slopes of f are forward differences, mended by each design that is simulated (Broyden's update);
 steps are bounded (Nocedal and Wright, Numerical Optimization, 2006, chapters 10 and 11). The
-posterior is Gaussian with the curvature at the estimate (Laplace's approximation).
+posterior is Gaussian with the curvature at the estimate (Laplace's approximation), where slopes are
+measured once more.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Estimate:
     Attributes:
         cube: The best design, shape (d,).
         outputs: What was simulated there, shape (m,).
-        slopes: Of the outputs there, shape (m, d).
+        slopes: Of the outputs there, as measured, shape (m, d).
         discrepancy_sd: Log sd that is allowed for what the simulator misses.
         designs: Simulated in all.
     """
@@ -163,6 +164,8 @@ def search(
                     break
                 reaches = reaches / 3
     best = tried.best
+    # mended slopes lead on, but credit what one parameter did to all that moved with it
+    slopes = tried.slopes(slopes)
     return Estimate(
         tried.cubes[best], tried.outputs[best], slopes, tried.discrepancy_sd, tried.designs
     )

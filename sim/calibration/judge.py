@@ -414,11 +414,13 @@ class HoldOut:
         if self.low is not None or self.high is not None:
             low = float("-inf") if self.low is None else self.low
             high = float("inf") if self.high is None else self.high
-            return low <= float(value) <= high
+            return isinstance(value, int | float) and low <= value <= high
         return any(_same(value, said) for said in self.values)
 
 
 def _same(value: object, said: str) -> bool:
+    if isinstance(value, bool):
+        return str(value).lower() == said.lower()
     try:
         return float(str(value)) == float(said)
     except ValueError:

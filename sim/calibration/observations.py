@@ -16,7 +16,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.verdict import usable
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.evaluate.bands import Floats
-from iojoule.sim.against import SECTOR_BYTES
+from iojoule.sim.against import SECTOR_BYTES, held_back, without_costs
 
 UNSTEADY = "unsteady"
 """A session with this word in its id is labelled as such."""
@@ -69,13 +69,18 @@ def _reason(each: Measurement) -> str | None:
         return f"the drive throttled for {conditions.thermal_throttle_seconds:g} s"
     if conditions.power_state_verified is False:
         return "nobody verified its power state"
-    if ratio is not None and abs(ratio - 1) > FAIL_ABOVE and not _held_back(each):
+    if ratio is not None and abs(ratio - 1) > FAIL_ABOVE and not held_back(each):
         return f"throughput x latency / concurrency is {ratio:.3f}, off Little's law"
     if not seen.throughput_bytes_per_second and not seen.iops:
         return "it has no throughput"
+    return _not_simulated(each)
+
+
+def _not_simulated(each: Measurement) -> str | None:
+    """What of a good run the simulated host and drive do not have."""
     if each.workload.operation is Operation.MIXED or each.workload.request_bytes_mix:
         return "mixed runs are not simulated here"
-    if _held_back(each):
+    if held_back(each):
         return "a rate, a think time or flushes held it back"
     if each.configuration.request_bytes % SECTOR_BYTES:
         return f"its size is no multiple of {SECTOR_BYTES} bytes"
@@ -83,18 +88,9 @@ def _reason(each: Measurement) -> str | None:
         return "more jobs than cores: it tells of the host's scheduling"
     if each.configuration.scheduler not in (None, "none"):
         return f"the simulated host has no scheduler {each.configuration.scheduler}"
-    return None
-
-
-def _held_back(each: Measurement) -> bool:
-    asked = each.workload
-    return bool(
-        asked.think_time_ns
-        or asked.flush_every_writes
-        or asked.demand_bytes_per_second
-        or asked.demand_operations_per_second
-        or asked.force_unit_access
-    )
+    if each.configuration.power_state or each.configuration.power_limit_watts:
+        return "the drive was in a power state or under a limit below its fastest"
+    return without_costs(each)
 
 
 def described(each: Measurement) -> str:

@@ -26,6 +26,7 @@ from iojoule.sim.calibration.residual import place_of
 from iojoule.sim.calibration.runs import Outcome, drive_of, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
+from iojoule.sim.errors import ConfigError
 from iojoule.sim.physical_options import EnergyOptions
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.local import HERE
@@ -128,11 +129,12 @@ def _table(
     device = timing.space.device
     unit = device.physical.nand.mapping_unit_bytes or device.page_bytes
     sizes = [1 << e for e in range((unit - 1).bit_length(), LARGEST_BYTES.bit_length())]
-    declared = device.physical.power.states if judged.energy is not None else ()
-    states = [0] + [i for i, state in enumerate(declared) if state.operational and i]
     draws = timing.posterior.draws
     chosen = np.random.default_rng(0).choice(len(draws), min(DRAWS, len(draws)), replace=False)
     runs = _Runs(timing.space, timing.cube, draws[chosen], judged.energy, *kind, engine)
+    declared = device.physical.power.states if judged.energy is not None else ()
+    further = [i for i, state in enumerate(declared) if state.operational and i]
+    states = [0] + [i for i in further if paths and _works(runs, Line(paths[0], i, 1, sizes[0]))]
     lines = [Line(*each) for each in product(paths, states, JOBS, sizes)]
     told = pool.map(
         _simulated,
@@ -212,6 +214,15 @@ class _Runs:
             update={"physical": device.physical.model_copy(update={"power": power})}
         )
         return run_flow(device, cost, point, self.engine, brief=brief)
+
+
+def _works(runs: _Runs, line: Line) -> bool:
+    """Whether the state's declared cap lies above what the drive was measured to draw."""
+    try:
+        runs.run(runs.point(line, 1, 1 / ALONE_SECONDS), runs.cube, line.state, brief=True)
+    except ConfigError:
+        return False
+    return True
 
 
 Simulated = tuple[Outcome, list[Outcome]]

@@ -45,8 +45,12 @@ class FastEngine(EmbeddedEngine):
         """See `EmbeddedEngine.run`; warns outside the region in which it was checked."""
         result = super().run(device, scenario, options)
         end_ns = result.flows[0].sim_end_ns
-        told = (*_closed_loops(scenario.flows), *outside_region(result.device, end_ns))
+        told = (*_closed_loops(scenario.flows), *outside_region(result.device, end_ns, BESIDE))
         return result.model_copy(update={"warnings": (*result.warnings, *told)})
+
+
+BESIDE = "; use --engine embedded to be sure"
+"""What to do about a warning, where the event engine can be had instead."""
 
 
 def _closed_loops(flows: Iterable[FlowConfig]) -> Iterator[str]:
@@ -63,6 +67,7 @@ def _closed_loops(flows: Iterable[FlowConfig]) -> Iterator[str]:
                 "differences of order add up",
                 "one of four",
                 "fast_closed_loop",
+                BESIDE,
             )
 
 
@@ -70,7 +75,7 @@ BUSY = 0.8
 """Of the time: where a die works for longer, small differences make long queues."""
 
 
-def outside_region(device: DeviceResult, end_ns: int) -> Iterator[str]:
+def outside_region(device: DeviceResult, end_ns: int, remedy: str = "") -> Iterator[str]:
     """Why the fast engine may be further from the event engine than it is elsewhere."""
     physical = device.physical
     assert physical is not None  # the engine runs nothing else
@@ -79,6 +84,7 @@ def outside_region(device: DeviceResult, end_ns: int) -> Iterator[str]:
             "data are moved inside the drive, and small differences decide when",
             "one of six",
             "fast_collection",
+            remedy,
         )
     busy = max(device.die_busy_ns or (0,)) / max(end_ns - physical.measured_from_ns, 1)
     if busy >= BUSY:
@@ -86,13 +92,14 @@ def outside_region(device: DeviceResult, end_ns: int) -> Iterator[str]:
             f"a die is busy for {busy:.0%} of the time, where small differences make long queues",
             "one of fifteen",
             "fast_saturated",
+            remedy,
         )
 
 
-def _told(why: str, share: str, code: str) -> str:
+def _told(why: str, share: str, code: str, remedy: str) -> str:
     return (
         f"{why}: p50, p99 or joules differ from the event engine's by more than 2 % in {share} "
-        f"such runs; use --engine embedded to be sure [{code}]"
+        f"such runs{remedy} [{code}]"
     )
 
 

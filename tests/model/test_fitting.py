@@ -285,6 +285,15 @@ def test_power_in_a_state_whose_cap_and_idle_nobody_states_is_fitted(measure: Ma
     assert len(recipe.cap_watts) == len(recipe.idle_watts) == 3
 
 
+def test_runs_that_are_all_as_fast_do_not_tell_bytes_from_operations(measure: Maker) -> None:
+    one = measure(watts=True)[0]
+    alike = device_power_recipe([one] * 6, [])
+    assert alike is not None
+    few = device_power_recipe([one] * 5, [])
+    assert few is not None
+    assert alike.priors == few.priors
+
+
 def test_power_that_nobody_measured_stays_unknown(measure: Maker) -> None:
     profile = fit_profile(generic_recipe("truth", "Truth"), measure(), [])
     assert profile.device_power is None

@@ -5,7 +5,13 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
 from iojoule.datasets.vocabulary import Engine, Operation
-from iojoule.sim.against import median_errors, simulate_measurements
+from iojoule.sim.against import (
+    Comparison,
+    Residual,
+    median_errors,
+    parse_groups,
+    simulate_measurements,
+)
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
 from iojoule.sim.workers import open_pool
@@ -49,6 +55,23 @@ def test_errors_are_told_by_group() -> None:
     ]
 
 
+def test_groups_stand_in_the_order_of_their_values_and_unknown_ones_last() -> None:
+    def comparison(depth: int, state: int | None) -> Comparison:
+        row = measurement(depth, 1.0)
+        chosen = row.configuration.model_copy(update={"power_state": state})
+        told = (Residual("throughput_bytes_per_second", 1.0, 1.0),)
+        return Comparison(row.model_copy(update={"configuration": chosen}), told)
+
+    rows = [comparison(64, 0), comparison(8, None), comparison(8, 10), comparison(8, 2)]
+    errors = median_errors(rows, ["queue_depth", "power_state"])
+    assert [(each["queue_depth"], each["power_state"]) for each in errors] == [
+        (8, 2),
+        (8, 10),
+        (8, None),
+        (64, 0),
+    ]
+
+
 def test_mixes_are_refused_by_their_place() -> None:
     rows = [measurement(1, 1e6), measurement(1, 1e6, Operation.MIXED)]
     with pytest.raises(InputError, match="measurement 2"):
@@ -58,3 +81,44 @@ def test_mixes_are_refused_by_their_place() -> None:
 def test_nothing_to_compare_is_refused() -> None:
     with pytest.raises(InputError, match="no measurements"):
         simulate_measurements(DRIVE, [])
+
+
+@pytest.mark.parametrize(
+    "held_back",
+    [
+        {"demand_operations_per_second": 1000.0},
+        {"demand_bytes_per_second": 4e6},
+        {"think_time_ns": 1e6},
+        {"force_unit_access": True},
+        {"request_bytes_mix": "4096/1:8192/1"},
+    ],
+)
+def test_what_does_not_run_at_full_speed_is_refused(held_back: dict[str, object]) -> None:
+    row = measurement(1, 1e6)
+    slow = row.model_copy(update={"workload": row.workload.model_copy(update=held_back)})
+    with pytest.raises(InputError, match="measurement 2"):
+        simulate_measurements(DRIVE, [row, slow])
+
+
+def test_a_host_whose_costs_nobody_published_is_refused() -> None:
+    row = measurement(1, 1e6)
+    other = row.configuration.model_copy(update={"engine": Engine.IO_URING_CMD})
+    with pytest.raises(InputError, match="measurement 1"):
+        simulate_measurements(DRIVE, [row.model_copy(update={"configuration": other})])
+
+
+def test_requests_a_second_are_throughput() -> None:
+    rate = simulated_throughput(1)
+    row = measurement(1, rate)
+    told = row.model_copy(update={"observations": Observations(iops=2 * rate / 4096)})
+    (found,) = simulate_measurements(DRIVE, [told], simulated_ns=10_000_000)
+    assert [(each.quantity, each.relative_error) for each in found.residuals] == [
+        ("throughput_bytes_per_second", -0.5)
+    ]
+
+
+def test_groups_are_fields_of_the_configuration_each_once() -> None:
+    assert parse_groups("queue_depth, jobs,queue_depth") == ["queue_depth", "jobs"]
+    assert parse_groups("") == []
+    with pytest.raises(InputError, match="queue_depth"):
+        parse_groups("queue_depht")

@@ -97,6 +97,20 @@ def test_physical_mode_has_none_of_mqsims_overflows() -> None:
     } >= {"cache_32_bit", "dram_rate_32_bit", "cache_simple"}
 
 
+def test_a_cache_below_the_buffers_of_the_planes_is_told_of_where_it_is_written() -> None:
+    buffers = 2 * DeviceConfig().planes * DeviceConfig().page_bytes
+
+    def told(size: int, **flow: int) -> list[str]:
+        device = DeviceConfig(mode=Mode.PHYSICAL, cache_bytes=size)
+        return [each.name for each in findings(device, [FlowConfig(stop_ns=1, **flow)])]
+
+    assert told(buffers - 1, read_percent=0) == ["cache_below_buffers"]
+    assert told(1, read_percent=50) == ["cache_below_buffers"]
+    assert told(buffers, read_percent=0) == []
+    assert told(0, read_percent=0) == []
+    assert told(1, read_percent=100) == []
+
+
 def test_the_worst_comes_first_and_is_raised() -> None:
     device = DeviceConfig(
         preconditioning=False,

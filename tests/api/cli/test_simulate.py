@@ -109,6 +109,19 @@ def test_xml_of_several_runs_goes_into_files(simulate, tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == names
 
 
+def test_xml_of_a_part_has_the_names_that_it_has_of_the_whole(simulate, tmp_path: Path) -> None:
+    ask = ("-o", "xml", "--vary", "channels=1,2,4", "--directory")
+    assert simulate(*ask, str(tmp_path / "whole")).code == 0
+    for part in ("1/2", "2/2"):
+        assert simulate(*ask, str(tmp_path / "parts"), "--shard", part).code == 0
+    whole, parts = (
+        {path.name: path.read_text() for path in (tmp_path / folder).iterdir()}
+        for folder in ("whole", "parts")
+    )
+    assert len(whole) == 3
+    assert whole == parts
+
+
 def test_a_sweep_says_what_each_run_was(simulate) -> None:
     done = simulate("--vary", "flows.queue_depth=1,8", "--vary", "channels=1,2")
     scenarios = json.loads(done.out)["scenarios"]
@@ -137,6 +150,28 @@ def test_a_design_that_goes_past_a_limit_is_left_out_and_named(simulate, tmp_pat
         assert told["left_out"][0]["reason"]
         assert "left out: flows.total_requests = 100000" in done.err
     assert len((state / "results.jsonl").read_bytes().splitlines()) == 1
+
+
+def test_of_several_drives_and_workloads_what_is_left_out_is_named_with_its_files(
+    simulate, tmp_path: Path
+) -> None:
+    other = drive_file(tmp_path, DEVICE.model_copy(update={"flash_technology": "slc"}), "b.xml")
+    workload_file(tmp_path, (FlowConfig(total_requests=100, stop_ns=0),))
+    vary = ("--vary", "flows.total_requests=100,100000", "--max-events", "20000")
+    err = simulate("--ssd", other, *vary).err
+    assert "left out: ssd = ssd, flows.total_requests = 100000" in err
+    assert "left out: ssd = b, flows.total_requests = 100000" in err
+    again = tmp_path / "again.xml"
+    again.write_bytes((tmp_path / "work.xml").read_bytes())
+    assert "left out: workload = again, flows" in simulate("--workload", again, *vary).err
+
+
+def test_a_part_without_runs_is_drawn_as_none(simulate, tmp_path: Path) -> None:
+    for name in ("points.csv", "points.svg"):
+        path = tmp_path / name
+        done = simulate("--vary", "channels=1,2", "--shard", "3/3", "--plot", str(path))
+        assert done.code == 0
+        assert path.is_file()
 
 
 def test_where_no_design_can_be_run_the_first_is_named(simulate) -> None:
@@ -208,6 +243,22 @@ def test_no_design_of_the_front_is_beaten_and_every_other_one_is(iojoule, tmp_pa
         assert not beaten(front[:index] + front[index + 1 :], one)
         assert any(one == pytest.approx(each) for each in costs)
     assert all(beaten(front, one) for one in costs)
+
+
+def test_serving_less_is_no_saving(iojoule, tmp_path: Path) -> None:
+    simulate = physical(iojoule, tmp_path)
+    flows = tmp_path / "flows.toml"
+    flows.write_text(flows.read_text().replace("total_requests = 400", "stop_ns = 50_000_000"))
+    latency = "physical.controller.command_latency_ns"
+    done = simulate("--front", "--vary", f"{latency}=5_000,500_000")
+    assert {each["varied"][latency] for each in json.loads(done.out)["scenarios"]} == {5_000}
+
+
+def test_designs_under_different_loads_are_not_compared(iojoule, tmp_path: Path) -> None:
+    simulate = physical(iojoule, tmp_path)
+    other = tmp_path / "other.toml"
+    other.write_text((tmp_path / "flows.toml").read_text())
+    assert simulate("--front", "--workload", other).code == 2
 
 
 def test_parts_of_an_array_are_joined(iojoule, tmp_path: Path) -> None:

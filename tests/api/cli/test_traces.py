@@ -85,6 +85,8 @@ def test_a_day_has_the_requests_that_were_asked_for(iojoule: Iojoule) -> None:
     done = iojoule("simulate", "--ssd", "samsung-980-pro-1tb", "--day", "20000")
     assert done.code == 0, done.err
     assert json.loads(done.out)["requests"] == pytest.approx(20_000, rel=0.05)
+    assert "[fast_collection]" in done.err
+    assert "--engine" not in done.err  # which is refused beside a day
 
 
 @pytest.mark.parametrize(

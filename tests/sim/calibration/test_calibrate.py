@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.errors import InputError
+from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.calibrate import CalibrationFolder, Problem, Settings, calibrate_timing
 from iojoule.sim.calibration.judge import judge
 from iojoule.sim.calibration.observations import points_and_series
@@ -51,6 +52,21 @@ def test_a_killed_run_goes_on_where_it_stopped(problem: Problem, tmp_path: Path)
     assert np.array_equal(first.cube, again.cube)
     assert {path: path.stat().st_mtime_ns for path in runs[2:]} == stamps
     assert runs[0].is_file()
+
+
+class HalfPossible(Problem):
+    """Better the further page_read_ns goes up, and impossible from the middle of its range on."""
+
+    def outputs(self, cube: Floats, *, brief: bool = False) -> Floats:
+        told = self.target.measured + cube[0] - 1
+        return np.where(cube[0] < 0.5, told, np.nan)
+
+
+def test_steps_of_which_none_can_be_simulated_are_passed_over(problem: Problem) -> None:
+    space = ParameterSpace(PRESET, ["page_read_ns"], ["bench"])
+    half = HalfPossible(space, problem.points, [], ENGINE)
+    timing = calibrate_timing(half, Settings(), CalibrationFolder(None, {}))
+    assert 0.4 < timing.cube[0] < 0.5
 
 
 @pytest.mark.slow

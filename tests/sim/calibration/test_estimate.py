@@ -78,6 +78,16 @@ def test_what_has_no_effect_is_named_and_stays_where_the_drive_is() -> None:
     assert estimate.cube[1] == pytest.approx(0.3, abs=0.05)
 
 
+def test_what_has_no_effect_is_not_credited_with_a_bend_of_another() -> None:
+    def bent_first(cubes: Floats) -> Floats:
+        return np.exp(3 * cubes[:, :1]) + 0.3 * X
+
+    aim = target(bent_first(np.array([[0.9, 0.5]]))[0])
+    for seed in range(10):
+        estimate = search(aim, bent_first, np.array([0.1, 0.5]), rounds=1, designs=3, seed=seed)
+        assert not estimate.slopes[:, 1].any()
+
+
 def test_designs_that_cannot_be_simulated_are_passed_over() -> None:
     def half(cubes: Floats) -> Floats:
         outputs = line(cubes)

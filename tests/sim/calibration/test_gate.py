@@ -43,6 +43,8 @@ def run(**changes: Any) -> Measurement:
             "more jobs than cores",
         ),
         ({"configuration": {"scheduler": "bfq"}}, "no scheduler bfq"),
+        ({"configuration": {"power_state": 2}}, "power state"),
+        ({"configuration": {"engine": "io_uring_cmd"}}, "io_uring_cmd"),
     ],
 )
 def test_runs_that_tell_of_something_else_are_left_out(
@@ -67,6 +69,8 @@ def test_values_and_ranges_are_held_out() -> None:
     assert held_out(rows, [parse_hold_out("request_bytes=8192")]) == [False, True, False]
     assert held_out(rows, [parse_hold_out("request_bytes=8000..")]) == [False, True, True]
     assert held_out(rows, [parse_hold_out("operation=write,read")][:0]) == [False] * 3
+    rows[1] = run(configuration={"submission_polling": True, "engine": "io_uring"})
+    assert held_out(rows, [parse_hold_out("submission_polling=true")]) == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -81,5 +85,7 @@ def test_holding_out_nothing_or_everything_is_refused() -> None:
     rows = [run(), run(configuration={"request_bytes": 8192})]
     with pytest.raises(InputError, match="no measurement"):
         held_out(rows, [parse_hold_out("request_bytes=512")])
+    with pytest.raises(InputError, match="no measurement"):
+        held_out(rows, [parse_hold_out("host_id=1..2")])
     with pytest.raises(InputError, match="every measurement"):
         held_out(rows, [parse_hold_out("request_bytes=1..99999")])

@@ -9,12 +9,13 @@ from iojoule.datasets.profile import SimulatedTable
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Pattern
 from iojoule.sim.calibration.calibrate import Timing
+from iojoule.sim.calibration.energy import EnergyFit, own_energy
 from iojoule.sim.calibration.estimate import Estimate, Posterior
 from iojoule.sim.calibration.judge import Judged
 from iojoule.sim.calibration.observations import Point
 from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.residual import Residual
-from iojoule.sim.calibration.runs import run_point
+from iojoule.sim.calibration.runs import ENERGY_FIELDS, run_point
 from iojoule.sim.calibration.tables import Path, make_tables
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.physical_options import PowerOptions
@@ -38,18 +39,22 @@ SPACE = ParameterSpace(UNCAPPED, list(TRUTH), ["bench"])
 EXAMPLE = through_the_kernel(4096, 1)
 
 
-@pytest.fixture(scope="module")
-def table() -> SimulatedTable:
-    start = SPACE.start()
+def made(space: ParameterSpace, energy: EnergyFit | None) -> SimulatedTable:
+    start = space.start()
     draws = np.clip(start + np.array([[-0.05], [0.0], [0.05]]), 0.0, 1.0)
     known = Posterior(np.full(len(start), 0.05), np.eye(len(start)), draws)
     estimate = Estimate(start, np.empty(0), np.empty((0, len(start))), 0.02, 1)
     unknown = Residual(None, 0.02, ())
-    judged = Judged([], None, unknown, (unknown, unknown, unknown), unknown, ())
+    judged = Judged([], energy, unknown, (unknown, unknown, unknown), unknown, ())
     path = Path("io_uring interrupt none", "bench", "io_uring", EXAMPLE)
     kinds = [(Operation.READ, Pattern.RANDOM)]
-    (made,) = make_tables(Timing(SPACE, estimate, known), judged, [path], kinds, EmbeddedEngine())
-    return made
+    (table,) = make_tables(Timing(space, estimate, known), judged, [path], kinds, EmbeddedEngine())
+    return table
+
+
+@pytest.fixture(scope="module")
+def table() -> SimulatedTable:
+    return made(SPACE, None)
 
 
 def iops(table: SimulatedTable) -> np.ndarray:
@@ -92,3 +97,12 @@ def test_a_cell_is_what_a_long_run_serves(
 def test_what_is_not_known_of_the_timing_widens_a_cell(table: SimulatedTable) -> None:
     assert min(table.table.values["latency_sd"]) >= 0.02
     assert max(table.table.values["latency_sd"]) > 0.03
+
+
+def test_of_a_state_whose_cap_is_below_the_measured_watts_nothing_is_told() -> None:
+    own = own_energy(PRESET, ENERGY_FIELDS)
+    # PS1 is capped at 4.48 W, PS2 at 3.18
+    own[ENERGY_FIELDS.index("controller_active_watts")] = 3.5
+    energy = EnergyFit(ENERGY_FIELDS, own, 0 * own, np.eye(len(own)), own, own)
+    told = made(ParameterSpace(PRESET, list(TRUTH), ["bench"]), energy).table.paths
+    assert [name.rpartition(" ")[2] for name in told] == ["ps0", "ps1"]
