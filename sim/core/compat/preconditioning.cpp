@@ -228,9 +228,9 @@ std::uint64_t Device::warm_entries(std::uint32_t index) const {
 // Fills the stream's share of the mapping cache. For a sequential flow MQSim takes page 0, where it was
 // written, and then the last ones, from the end. With a hot region it takes pages in the order in which they
 // came: of that region its percentage of the share, but no more than the region has, although requests reach
-// beyond it; then others. Where there are no others it takes all. For other
-// flows it walks over the pages, in that order, with steps of one length; it draws where it counts from and
-// the length, and turns round where the count, not the walk, comes to an end of the pages that are left.
+// beyond it; then others. Where there are no others it takes all. For other flows it walks over the pages, in
+// that order, with steps of one length; it draws where it counts from and the length, and turns round where
+// the count, not the walk, comes to an end of the pages that are left.
 void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
   const FlowConfig& flow = *streams_[index].config;

@@ -132,7 +132,7 @@ class FifoServer {
 
   std::uint64_t free_ps_ = 0, busy_ps_ = 0;
   std::uint64_t ready_until_ps_ = 0;  // end of the jobs that were ready when somebody last cut in
-  std::vector<Gap> gaps_;   // free time before free_ps_, earliest first
+  std::vector<Gap> gaps_;        // free time before free_ps_, earliest first
   std::vector<Reserved> later_;  // those that may not be ready, the first to be so first
 };
 

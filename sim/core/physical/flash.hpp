@@ -152,7 +152,7 @@ class Flash {
     Array array = Array::idle;
     Suspended suspended = Suspended::nothing;
     bool busy = false, marked = false, gated = false;
-    bool begin_awaited = false;   // by what would suspend the operation
+    bool begin_awaited = false;  // by what would suspend the operation
   };
   struct Queue {
     std::uint32_t head = none, tail = none;

@@ -308,15 +308,24 @@ def schedulers(host: Host) -> list[str]:
     return [host_files.value_in_force(text.strip()) for text in texts]
 
 
+def governing(
+    host: Host,
+    drives: list[Governed],
+    state: HostState | None = None,
+    record: Callable[[dict[str, Any]], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Governor:
+    """Without a budget, for a latency that nothing breaks."""
+    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
+    return Governor(drives, options, FixedBudget(None), state, record, say)
+
+
 def test_a_drive_that_takes_the_name_of_a_governed_one_is_not_governed(
     two: tuple[Host, list[Governed]],
 ) -> None:
     host, drives = two
-    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
     said = list[str]()
-    with Governor(
-        drives, options, FixedBudget(None), None, lambda _: None, said.append
-    ) as governor:
+    with governing(host, drives, say=said.append) as governor:
         assert governor.step().keys() == {"nvme0n1", "nvme1n1"}
         host.swap("nvme0n1", "another")
         assert governor.step().keys() == {"nvme1n1"}
@@ -330,13 +339,10 @@ def test_a_drive_that_fails_is_restored_and_ends_nothing_for_others(
     two: tuple[Host, list[Governed]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host, drives = two
-    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
     logged = list[dict[str, Any]]()
     with (
         HostState("drives", tmp_path / "state") as state,
-        Governor(
-            drives, options, FixedBudget(None), state, logged.append, lambda _: None
-        ) as governor,
+        governing(host, drives, state, logged.append) as governor,
     ):
         assert governor.step().keys() == {"nvme0n1", "nvme1n1"}
         for drive in governor._drives.values():
@@ -359,11 +365,8 @@ def test_a_drive_that_fails_is_restored_and_ends_nothing_for_others(
 
 def test_totals_are_of_the_time_that_passed(two: tuple[Host, list[Governed]]) -> None:
     host, drives = two
-    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
     logged = list[dict[str, Any]]()
-    with Governor(
-        drives, options, FixedBudget(None), None, logged.append, lambda _: None
-    ) as governor:
+    with governing(host, drives, record=logged.append) as governor:
         governor.step()  # much sooner than its period
         totals = governor.totals["nvme0n1"]
     watts = next(one["measured"]["watts"] for one in logged if one["device"] == "nvme0n1")
@@ -372,14 +375,11 @@ def test_totals_are_of_the_time_that_passed(two: tuple[Host, list[Governed]]) ->
 
 def test_what_a_reset_undid_is_set_again(two: tuple[Host, list[Governed]], tmp_path: Path) -> None:
     host, drives = two
-    options = Options(parse_sla("mean latency < 1 ms"), proc=host.proc, sysfs=host.sysfs)
     host.did("nvme0n1", reads=10)
     logged = list[dict[str, Any]]()
     with (
         HostState("drives", tmp_path / "state") as state,
-        Governor(
-            drives, options, FixedBudget(None), state, logged.append, lambda _: None
-        ) as governor,
+        governing(host, drives, state, logged.append) as governor,
     ):
         governor.step()
         host.counters["nvme0n1"] = [0] * 17
