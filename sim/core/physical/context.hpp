@@ -31,7 +31,7 @@ enum class EventKind : std::uint32_t {
   erase_done,       // die
   begun,            // die
   suspended,        // die
-  reads_over,       // die: reads committed ahead have left it
+  left,             // die: data that were settled ahead have left it
   partial_page,     // write list: it has waited long enough for a whole page
   command_over,     // so many commands that were completed ahead are over
   fetch,            // a queued command is fetched: one that was completed ahead is over

@@ -105,7 +105,7 @@ void Device::handle(const Event& event) {
     case EventKind::erase_done: return flash_.on_erase_done(subject);
     case EventKind::begun: return flash_.on_begun(subject);
     case EventKind::suspended: return flash_.on_suspended(subject);
-    case EventKind::reads_over: return flash_.on_reads_over(subject);
+    case EventKind::left: return flash_.on_left(subject);
     case EventKind::command_over:
       return context_.power.set_commands(context_.now_ns(), split_commands_ -= subject);
     case EventKind::fetch: return on_fetch();

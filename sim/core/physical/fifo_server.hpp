@@ -23,7 +23,7 @@ class FifoServer {
   // When the job is done, in ps. Jobs are asked for when they are ready.
   std::uint64_t serve(std::uint64_t ready_ps, std::uint64_t duration_ps) {
     busy_ps_ += duration_ps;
-    return ready_until_ps_ = take(ready_ps, duration_ps);
+    return take(ready_ps, duration_ps);
   }
 
   // The same for a job that is asked for at now_ps and ready later: the time before it stays free for
@@ -38,35 +38,6 @@ class FifoServer {
     return free_ps_ = ready_ps + duration_ps;
   }
 
-  // Like `reserve`, for a server that is also asked for `cut_in`.
-  std::uint64_t reserve_behind(std::uint64_t now_ps, std::uint64_t ready_ps,
-                               std::uint64_t duration_ps) {
-    const std::uint64_t end_ps = reserve(now_ps, ready_ps, duration_ps);
-    auto place = later_.end();
-    while (place != later_.begin() && (place - 1)->ready_ps > ready_ps) --place;
-    later_.insert(place, {ready_ps, end_ps});
-    return end_ps;
-  }
-
-  // A short job that is ready now: it goes before those that are not, whose times have been given
-  // out and stay.
-  std::uint64_t cut_in(std::uint64_t now_ps, std::uint64_t duration_ps) {
-    std::size_t ready = 0;
-    for (; ready < later_.size() && later_[ready].ready_ps <= now_ps; ++ready) {
-      ready_until_ps_ = std::max(ready_until_ps_, later_[ready].end_ps);
-    }
-    later_.erase(later_.begin(), later_.begin() + static_cast<std::ptrdiff_t>(ready));
-    busy_ps_ += duration_ps;
-    forget_gaps(now_ps);
-    const std::uint64_t from_ps = std::max(now_ps, ready_until_ps_);
-    const bool idle = from_ps >= free_ps_ ||
-                      std::any_of(gaps_.begin(), gaps_.end(), [from_ps](const Gap& gap) {
-                        return gap.begin_ps <= from_ps && from_ps < gap.end_ps;
-                      });
-    if (!idle) free_ps_ += duration_ps;
-    return ready_until_ps_ = idle ? take(from_ps, duration_ps) : from_ps + duration_ps;
-  }
-
   std::uint64_t free_ps() const { return free_ps_; }
   std::uint64_t busy_ns() const { return busy_ps_ / ps_per_ns; }
   void forget_busy() { busy_ps_ = 0; }
@@ -74,9 +45,6 @@ class FifoServer {
  private:
   struct Gap {
     std::uint64_t begin_ps, end_ps;
-  };
-  struct Reserved {
-    std::uint64_t ready_ps, end_ps;
   };
 
   // Those that are over; all of them where the jobs before were long ago.
@@ -131,9 +99,7 @@ class FifoServer {
   }
 
   std::uint64_t free_ps_ = 0, busy_ps_ = 0;
-  std::uint64_t ready_until_ps_ = 0;  // end of the jobs that were ready when somebody last cut in
-  std::vector<Gap> gaps_;        // free time before free_ps_, earliest first
-  std::vector<Reserved> later_;  // those that may not be ready, the first to be so first
+  std::vector<Gap> gaps_;  // free time before free_ps_, earliest first
 };
 
 }  // namespace iojoule::sim::physical

@@ -22,7 +22,7 @@ Flash::Flash(Context& context, FlashClient& client, bool ahead)
                       context.device.suspension == Suspension::program_erase),
       classes_(Context::priority_classes(context.device)),
       dies_(context.layout.dies),
-      ahead_(ahead ? context.layout.dies : 0),
+      leaving_(ahead ? context.layout.dies : 0),
       channels_(context.device.channels),
       chip_exec_ns_(context.layout.geometry.chips()),
       chip_transfer_ps_(context.layout.geometry.chips()),
@@ -138,7 +138,7 @@ void Flash::forget_busy() {
   const std::uint64_t now_ns = context_.now_ns();
   for (Die& die : dies_) {
     die.busy_since_ns = std::max(die.busy_since_ns, now_ns);
-    die.busy_ns = die.busy_since_ns - now_ns;  // of reads that were committed ahead
+    die.busy_ns = die.busy_since_ns - now_ns;  // of reads that were settled ahead
   }
 }
 

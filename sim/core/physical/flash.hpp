@@ -40,7 +40,7 @@ struct PageRead {
 // Who is told what the flash has done.
 class FlashClient {
  public:
-  // Its data have left the die at out_ns, which is now or, where reads are committed ahead, later.
+  // Its data have left the die at out_ns, which is now or, where reads are settled ahead, later.
   virtual void page_read(const PageRead& read, std::uint64_t out_ns) = 0;
   // All slots of a page.
   virtual void slots_programmed(const std::uint32_t* slots, std::uint32_t count,
@@ -53,7 +53,7 @@ class FlashClient {
 
 class Flash {
  public:
-  // With `ahead` the times of a read are settled when its die begins it (../fast/flash_ahead.cpp).
+  // With `ahead` a user's read is over, for the client, when it is sensed (../fast/flash_ahead.cpp).
   Flash(Context& context, FlashClient& client, bool ahead = false);
 
   // Where a unit is: its page in flash, or where striping would have put it.
@@ -96,7 +96,7 @@ class Flash {
   void on_erase_done(std::uint32_t die);
   void on_begun(std::uint32_t die);
   void on_suspended(std::uint32_t die);
-  void on_reads_over(std::uint32_t die);
+  void on_left(std::uint32_t die);
   void on_power_reopens();
 
   // Spends what programs and erases under way have drawn so far, which otherwise counts at their end.
@@ -157,11 +157,10 @@ class Flash {
   struct Queue {
     std::uint32_t head = none, tail = none;
   };
-  // Until when reads that were committed ahead keep a die.
-  struct DieAhead {
-    std::uint64_t array_free_ns = 0, registers_free_ns = 0;
-    std::uint64_t data_begin_ps = 0;  // when the data of the last read began to leave
-    bool wakes = false;               // an event is pending for then
+  // Data of reads that were settled ahead.
+  struct Leaving {
+    std::uint64_t until_ns = 0;  // they take the die's registers
+    bool wakes = false;          // an event is pending for then
   };
   struct Sensing {
     std::uint64_t array_ns;
@@ -196,26 +195,26 @@ class Flash {
   void suspend(std::uint32_t die, std::uint64_t takes_ns);
   void offer_lists();
   void update_busy(std::uint32_t die);
-  // Counts each moment once: reads that were committed ahead overlap with one another and with what
-  // a suspended die keeps.
+  // Counts each moment once: reads that were settled ahead overlap with one another and with what a
+  // suspended die keeps.
   static void count_busy(Die& die, std::uint64_t from_ns, std::uint64_t until_ns) {
     from_ns = std::max(from_ns, die.busy_since_ns);
     if (until_ns <= from_ns) return;
     die.busy_ns += until_ns - from_ns;
     die.busy_since_ns = until_ns;
   }
-  bool reading_ahead(std::uint32_t die) const {
-    return !ahead_.empty() && ahead_[die].registers_free_ns > context_.now_ns();
+  // Whether data that were settled ahead still leave the die.
+  bool leaving(std::uint32_t die) const {
+    return !leaving_.empty() && leaving_[die].until_ns > context_.now_ns();
   }
-  void wake_after_reads(std::uint32_t die);
-  void await_reads(std::uint32_t die) {
-    if (wants_more(die)) wake_after_reads(die);
-  }
-  bool wants_more(std::uint32_t die);
+  // Programs, erases and the data of the next read need the page registers.
+  bool registers_free(std::uint32_t die) const { return dies_[die].outs == 0 && !leaving(die); }
+  void release_registers(std::uint32_t die);
   bool idle_for_read(std::uint32_t die);
-  bool can_commit(const Die& die, std::uint32_t chain) const;
-  std::uint64_t command_ahead(std::uint32_t die, std::uint64_t command_ps);
-  void leave_ahead(std::uint32_t die, std::uint32_t chain);
+  void settle_read(std::uint32_t read, std::uint64_t out_ns);
+  void settled_ahead(std::uint32_t die, std::uint64_t began_ns);
+  bool wants_more(std::uint32_t die);
+  void wake_when_left(std::uint32_t die);
   void gate(std::uint32_t die);
   std::uint32_t next_class(const std::array<std::uint32_t, 4>& waiting,
                            std::array<std::uint8_t, 4>& credit) const;
@@ -265,7 +264,7 @@ class Flash {
   std::size_t classes_;
 
   std::vector<Die> dies_;
-  std::vector<DieAhead> ahead_;  // empty: none may be
+  std::vector<Leaving> leaving_;  // by die; empty: no read is settled ahead
   std::vector<FifoServer> channels_;
   std::vector<std::uint64_t> chip_exec_ns_, chip_transfer_ps_;
   std::vector<Queue> read_queues_;           // plane x class

@@ -39,8 +39,8 @@ void Flash::offer_lists() {
       next_turn_ = next_turn_ + 1 < turn_.size() ? next_turn_ + 1 : 0;
       --tries;
       if (dies_[die].busy || flow_planes_[die].empty()) continue;
-      if (reading_ahead(die)) {
-        wake_after_reads(die);
+      if (leaving(die)) {
+        wake_when_left(die);
         continue;
       }
       dispatch(die);
@@ -57,35 +57,29 @@ void Flash::dispatch(std::uint32_t die_index) {
     return;
   }
   if (die.array != Array::idle) return;
-  if (reading_ahead(die_index)) {
-    const std::uint64_t now_ns = context_.now_ns();
-    if (ahead_[die_index].array_free_ns <= now_ns && !suspended_too_long(die) &&
-        context_.power.open(now_ns)) {
-      begin_reads(die_index);
+  const bool waits = leaving(die_index);
+  if (!waits || nand_.cache_register) {
+    if (die.suspended != Suspended::nothing) {
+      continue_suspended(die_index);
+    } else if (!context_.power.open(context_.now_ns())) {
+      gate(die_index);
+    } else {
+      begin_next(die_index);
     }
-    return await_reads(die_index);
   }
-  if (die.suspended != Suspended::nothing) {
-    continue_suspended(die_index);
-    return;
-  }
-  if (!context_.power.open(context_.now_ns())) {
-    gate(die_index);
-    return;
-  }
-  begin_next(die_index);
+  if (waits && wants_more(die_index)) wake_when_left(die_index);
 }
 
 bool Flash::begin_next(std::uint32_t die_index) {
   Die& die = dies_[die_index];
-  const bool registers_free = die.outs == 0;  // programs and erases need the page registers
+  const bool writes = registers_free(die_index);
   if (die.waiting[0] > 0) return begin_reads(die_index);
-  if (registers_free) {
+  if (writes) {
     if (!gc_preemptible_ && collect(die_index)) return true;
     if (writes_overdue(die_index) && begin_user_program(die_index)) return true;
   }
   if (begin_reads(die_index)) return true;
-  if (!registers_free) return false;
+  if (!writes) return false;
   if (urgent(die_index) && collect(die_index)) return true;
   if (die.mapping_writes > 0 && begin_mapping_program(die_index)) return true;
   if (begin_user_program(die_index)) return true;
@@ -220,10 +214,10 @@ void Flash::continue_suspended(std::uint32_t die_index) {
   const std::uint64_t now_ns = context_.now_ns();
   if (!suspended_too_long(die)) {
     if (begin_reads(die_index)) return;
-    if (die.outs > 0) return;
+    if (!registers_free(die_index)) return;
     if (die.suspended == Suspended::erase && begin_user_program(die_index)) return;
   }
-  if (die.outs > 0) return;
+  if (!registers_free(die_index)) return;
   die.operation = die.paused;
   die.array = die.suspended == Suspended::program ? Array::programming : Array::erasing;
   die.suspended = Suspended::nothing;

@@ -119,7 +119,6 @@ void Flash::begin_class(std::uint32_t die_index, std::size_t queue_class) {
     if (nand_.multi_plane == MultiPlane::none) break;
   }
   sense(die_index, chain, count);
-  if (reading_ahead(die_index)) await_reads(die_index);
 }
 
 void Flash::begin_moved_reads(std::uint32_t die_index, std::uint32_t lead) {
@@ -201,8 +200,7 @@ void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t co
   const std::uint64_t now_ns = context_.now_ns();
   const std::uint64_t command_ps = timing_.read_command_ps(count);
   FifoServer& channel = channels_[layout.channel_of_die(die_index)];
-  const std::uint64_t began_ns = to_ns(ahead_.empty() ? channel.serve(to_ps(now_ns), command_ps)
-                                                      : command_ahead(die_index, command_ps));
+  const std::uint64_t began_ns = to_ns(channel.serve(to_ps(now_ns), command_ps));
   chip_transfer_ps_[layout.chip_of_die(die_index)] += command_ps;
   std::uint64_t longest_ns = 0;
   double joules = 0;
@@ -223,17 +221,18 @@ void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t co
   chip_exec_ns_[layout.chip_of_die(die_index)] += longest_ns;
   context_.power.charge(joules);
   context_.meter.spend(Component::array_read, joules, began_ns, die.end_ns);
-  if (can_commit(die, chain)) return leave_ahead(die_index, chain);
   context_.schedule(die.end_ns, EventKind::sense_done, die_index);
 }
 
 void Flash::on_sense_done(std::uint32_t die_index) {
-  if (dies_[die_index].outs > 0) {
-    dies_[die_index].array = Array::holding;  // the cache register is still taken
-    return;
+  Die& die = dies_[die_index];
+  if (!registers_free(die_index)) {
+    die.array = Array::holding;
+    return release_registers(die_index);
   }
+  const bool only_reads = !leaving_.empty() && !die.busy;
   move_out(die_index);
-  mark(die_index);
+  if (!only_reads || wants_more(die_index)) mark(die_index);
 }
 
 // The sensed pages leave over the channel. With a cache register the array is free at once, and the
@@ -246,13 +245,32 @@ void Flash::move_out(std::uint32_t die_index) {
   die.array = nand_.cache_register ? Array::idle : Array::holding;
   if (nand_.cache_register) dispatch(die_index);
   FifoServer& channel = channels_[context_.layout.channel_of_die(die_index)];
-  const std::uint64_t now_ps = to_ps(context_.now_ns());
-  for (std::uint32_t i = chain; i != none; i = reads_[i].next) {
+  const std::uint64_t now_ps = to_ps(context_.now_ns()), began_ns = reads_[chain].began_ns;
+  for (std::uint32_t i = chain; i != none;) {
     PageRead& read = reads_[i];
+    const std::uint32_t next = read.next;
     const std::uint64_t out_ps =
         channel.serve(now_ps, timing_.data_ps(timing_.bytes_moved(read.bytes)));
     count_move(die_index, read, out_ps);
-    context_.schedule(to_ns(out_ps), EventKind::page_out, i);
+    if (!leaving_.empty() && read.kind == ReadKind::user) {
+      settle_read(i, to_ns(out_ps));
+    } else {
+      context_.schedule(to_ns(out_ps), EventKind::page_out, i);
+    }
+    i = next;
+  }
+  if (!leaving_.empty()) settled_ahead(die_index, began_ns);
+}
+
+// The data of a sensed read follow, or the array is free, once nothing takes the registers.
+void Flash::release_registers(std::uint32_t die_index) {
+  Die& die = dies_[die_index];
+  if (die.array != Array::holding || die.outs > 0) return;
+  if (leaving(die_index)) return wake_when_left(die_index);
+  if (die.sensed != none) {
+    move_out(die_index);
+  } else {
+    die.array = Array::idle;
   }
 }
 
@@ -273,14 +291,8 @@ void Flash::on_page_out(std::uint32_t index) {
   free_read_ = index;
   if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
   const std::uint32_t die_index = context_.layout.die_of_plane(read.plane);
-  Die& die = dies_[die_index];
-  if (--die.outs == 0 && die.array == Array::holding) {
-    if (die.sensed != none) {
-      move_out(die_index);
-    } else {
-      die.array = Array::idle;
-    }
-  }
+  --dies_[die_index].outs;
+  release_registers(die_index);
   if (read.kind == ReadKind::moved) {
     collector_.read_done(read.plane, read.page);
   } else {
