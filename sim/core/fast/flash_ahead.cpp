@@ -65,7 +65,6 @@ void Flash::wake_when_left(std::uint32_t die_index) {
 void Flash::on_left(std::uint32_t die_index) {
   leaving_[die_index].wakes = false;
   release_registers(die_index);
-  lists_changed_ = true;
   mark(die_index);
 }
 

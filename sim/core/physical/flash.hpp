@@ -194,6 +194,9 @@ class Flash {
   bool writes_ready(std::uint32_t die);
   void suspend(std::uint32_t die, std::uint64_t takes_ns);
   void offer_lists();
+  static bool works(const Die& die) {
+    return die.array != Array::idle || die.outs > 0 || die.suspended != Suspended::nothing;
+  }
   void update_busy(std::uint32_t die);
   // Counts each moment once: reads that were settled ahead overlap with one another and with what a
   // suspended die keeps.

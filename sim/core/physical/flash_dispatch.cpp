@@ -38,7 +38,7 @@ void Flash::offer_lists() {
       const std::uint32_t die = turn_[next_turn_];
       next_turn_ = next_turn_ + 1 < turn_.size() ? next_turn_ + 1 : 0;
       --tries;
-      if (dies_[die].busy || flow_planes_[die].empty()) continue;
+      if (works(dies_[die]) || flow_planes_[die].empty()) continue;
       if (leaving(die)) {
         wake_when_left(die);
         continue;
@@ -262,8 +262,7 @@ void Flash::on_power_reopens() {
 
 void Flash::update_busy(std::uint32_t die_index) {
   Die& die = dies_[die_index];
-  const bool busy =
-      die.array != Array::idle || die.outs > 0 || die.suspended != Suspended::nothing;
+  const bool busy = works(die);
   if (busy == die.busy) return;
   die.busy = busy;
   if (busy) {
