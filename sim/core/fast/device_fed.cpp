@@ -59,8 +59,15 @@ void Device::advance_fed(std::uint64_t until_ns) {
       continue;
     }
     if (event_ns > until_ns) break;
-    handle(context_.events.next());
-    after_event();
+    const Event event = context_.events.next();
+    if (event_kind(event.what) == static_cast<std::uint32_t>(EventKind::sense_done)) [[likely]] {
+      flash_.on_sense_done(event_subject(event.what));
+    } else {
+      handle(event);
+    }
+    flash_.run_marked();
+    if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
+    note_activity();
   }
   context_.events.pass(until_ns);
 }

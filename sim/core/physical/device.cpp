@@ -150,9 +150,7 @@ bool Device::finished() {
 }
 
 // The drive is active while it has commands or dies at work.
-void Device::note_activity() {
-  const bool active = !idle_but_ahead() || ahead_until_ns_ > context_.now_ns();
-  if (active == active_) return;
+void Device::set_active(bool active) {
   active_ = active;
   if (active) {
     context_.power.begin_activity(context_.now_ns());

@@ -70,7 +70,11 @@ class Device final : private FlashClient {
   bool finished();
   ModelError halted() const;
   void begin_measuring();
-  void note_activity();
+  void note_activity() {
+    const bool active = !idle_but_ahead() || ahead_until_ns_ > context_.now_ns();
+    if (active != active_) set_active(active);
+  }
+  void set_active(bool active);
   void arm_power_timer();
   void arm_fold_timer();
   void on_fold_timer();

@@ -82,7 +82,9 @@ class Flash {
   void force_all();
   void on_partial_page(std::size_t list);
   // Lets every die that was given something begin it. To be called after each event.
-  void run_marked();
+  void run_marked() {
+    if (!marked_.empty() || (round_robin_ && lists_changed_)) begin_marked();
+  }
   void mark(std::uint32_t die) {
     if (dies_[die].marked) return;
     dies_[die].marked = true;
@@ -175,6 +177,7 @@ class Flash {
   };
 
   // dispatching: flash_dispatch.cpp
+  void begin_marked();
   void arm_partial_timer(std::size_t list);
   std::uint32_t units_worth_a_program() const;
   std::size_t striped_list(std::uint16_t flow, std::uint32_t unit, Priority priority) const;
@@ -194,9 +197,6 @@ class Flash {
   bool writes_ready(std::uint32_t die);
   void suspend(std::uint32_t die, std::uint64_t takes_ns);
   void offer_lists();
-  static bool works(const Die& die) {
-    return die.array != Array::idle || die.outs > 0 || die.suspended != Suspended::nothing;
-  }
   void update_busy(std::uint32_t die);
   // Counts each moment once: reads that were settled ahead overlap with one another and with what a
   // suspended die keeps.

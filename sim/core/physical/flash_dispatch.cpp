@@ -17,7 +17,7 @@ void Flash::mark_all() {
   for (std::uint32_t die = 0; die < dies_.size(); ++die) mark(die);
 }
 
-void Flash::run_marked() {
+void Flash::begin_marked() {
   // A dispatch may mark further dies.
   for (std::size_t i = 0; i < marked_.size(); ++i) {
     const std::uint32_t die = marked_[i];
@@ -38,7 +38,8 @@ void Flash::offer_lists() {
       const std::uint32_t die = turn_[next_turn_];
       next_turn_ = next_turn_ + 1 < turn_.size() ? next_turn_ + 1 : 0;
       --tries;
-      if (works(dies_[die]) || flow_planes_[die].empty()) continue;
+      update_busy(die);
+      if (dies_[die].busy || flow_planes_[die].empty()) continue;
       if (leaving(die)) {
         wake_when_left(die);
         continue;
@@ -262,7 +263,8 @@ void Flash::on_power_reopens() {
 
 void Flash::update_busy(std::uint32_t die_index) {
   Die& die = dies_[die_index];
-  const bool busy = works(die);
+  const bool busy =
+      die.array != Array::idle || die.outs > 0 || die.suspended != Suspended::nothing;
   if (busy == die.busy) return;
   die.busy = busy;
   if (busy) {

@@ -230,9 +230,9 @@ void Flash::on_sense_done(std::uint32_t die_index) {
     die.array = Array::holding;
     return release_registers(die_index);
   }
-  const bool only_reads = !leaving_.empty() && !die.busy;
   move_out(die_index);
-  if (!only_reads || wants_more(die_index)) mark(die_index);
+  // What came while a read was sensed that began without its queue has made the die busy.
+  if (leaving_.empty() || die.busy) mark(die_index);
 }
 
 // The sensed pages leave over the channel. With a cache register the array is free at once, and the
