@@ -63,7 +63,9 @@ void Flash::wake_when_left(std::uint32_t die_index) {
 }
 
 void Flash::on_left(std::uint32_t die_index) {
-  leaving_[die_index].wakes = false;
+  Leaving& leaving = leaving_[die_index];
+  leaving.wakes = false;
+  if (leaving.until_ns == context_.now_ns()) leaving.until_ns = 0;
   release_registers(die_index);
   mark(die_index);
 }

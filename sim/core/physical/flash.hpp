@@ -206,9 +206,11 @@ class Flash {
     die.busy_ns += until_ns - from_ns;
     die.busy_since_ns = until_ns;
   }
-  // Whether data that were settled ahead still leave the die.
+  // Whether data that were settled ahead still leave the die. At their very end they do, until the
+  // event for it: whatever waits for the die is begun there, in the order in which it came.
   bool leaving(std::uint32_t die) const {
-    return !leaving_.empty() && leaving_[die].until_ns > context_.now_ns();
+    return !leaving_.empty() && leaving_[die].until_ns >= context_.now_ns() &&
+           leaving_[die].until_ns > 0;
   }
   // Programs, erases and the data of the next read need the page registers.
   bool registers_free(std::uint32_t die) const { return dies_[die].outs == 0 && !leaving(die); }
