@@ -1,9 +1,8 @@
 """The fast engine: the physical drive with fewer events, for long traces and many designs.
 
-It is the event engine's drive: the same cache, mapping, collection, power states and energy. The
-times of a read are settled when its die begins it, against the next free times of its channel and
-of the link, so that it costs no event while its die is idle. `docs/results/fast-engine.csv`
-says how near the results are.
+It is the event engine's drive: the same cache, mapping, collection, power states and energy. A read
+costs one event: when it has been sensed, its way over the channel and the link is settled against
+their next free times. `docs/results/fast-engine.csv` says how near the results are.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ class FastEngine(EmbeddedEngine):
     ) -> ScenarioResult:
         """See `EmbeddedEngine.run`; warns outside the region in which it was checked."""
         result = super().run(device, scenario, options)
-        end_ns = result.flows[0].sim_end_ns
-        told = (*_closed_loops(scenario.flows), *outside_region(result.device, end_ns, BESIDE))
+        told = (*_closed_loops(scenario.flows), *outside_region(result.device, BESIDE))
         return result.model_copy(update={"warnings": (*result.warnings, *told)})
 
 
@@ -65,33 +63,21 @@ def _closed_loops(flows: Iterable[FlowConfig]) -> Iterator[str]:
             yield _told(
                 f"flows[{number}] is a closed loop of {depth} requests, in which small "
                 "differences of order add up",
-                "one of four",
+                "one of twelve",
                 "fast_closed_loop",
                 BESIDE,
             )
 
 
-BUSY = 0.8
-"""Of the time: where a die works for longer, small differences make long queues."""
-
-
-def outside_region(device: DeviceResult, end_ns: int, remedy: str = "") -> Iterator[str]:
+def outside_region(device: DeviceResult, remedy: str = "") -> Iterator[str]:
     """Why the fast engine may be further from the event engine than it is elsewhere."""
     physical = device.physical
     assert physical is not None  # the engine runs nothing else
     if physical.units_moved > 0:
         yield _told(
             "data are moved inside the drive, and small differences decide when",
-            "one of six",
+            "one of forty",
             "fast_collection",
-            remedy,
-        )
-    busy = max(device.die_busy_ns or (0,)) / max(end_ns - physical.measured_from_ns, 1)
-    if busy >= BUSY:
-        yield _told(
-            f"a die is busy for {busy:.0%} of the time, where small differences make long queues",
-            "one of fifteen",
-            "fast_saturated",
             remedy,
         )
 
@@ -170,7 +156,7 @@ class FastResult:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where it may be further from the event engine than elsewhere."""
-        return tuple(outside_region(self.device, round(self.simulated_seconds * NS_PER_SECOND)))
+        return tuple(outside_region(self.device))
 
     @property
     def write_amplification(self) -> float | None:

@@ -215,6 +215,9 @@ class Flash {
   // Programs, erases and the data of the next read need the page registers.
   bool registers_free(std::uint32_t die) const { return dies_[die].outs == 0 && !leaving(die); }
   void release_registers(std::uint32_t die);
+  // Whether something may have come while a read was sensed: where reads begin without their queue, that
+  // alone makes the die busy.
+  bool may_go_on(const Die& die) const { return leaving_.empty() || die.busy; }
   bool idle_for_read(std::uint32_t die);
   void settle_read(std::uint32_t read, std::uint64_t out_ns);
   void settled_ahead(std::uint32_t die, std::uint64_t began_ns);

@@ -231,8 +231,7 @@ void Flash::on_sense_done(std::uint32_t die_index) {
     return release_registers(die_index);
   }
   move_out(die_index);
-  // What came while a read was sensed that began without its queue has made the die busy.
-  if (leaving_.empty() || die.busy) mark(die_index);
+  if (may_go_on(die)) mark(die_index);
 }
 
 // The sensed pages leave over the channel. With a cache register the array is free at once, and the
@@ -243,7 +242,7 @@ void Flash::move_out(std::uint32_t die_index) {
   for (std::uint32_t i = chain; i != none; i = reads_[i].next) ++die.outs;
   die.sensed = none;
   die.array = nand_.cache_register ? Array::idle : Array::holding;
-  if (nand_.cache_register) dispatch(die_index);
+  if (nand_.cache_register && may_go_on(die)) dispatch(die_index);
   FifoServer& channel = channels_[context_.layout.channel_of_die(die_index)];
   const std::uint64_t now_ps = to_ps(context_.now_ns()), began_ns = reads_[chain].began_ns;
   for (std::uint32_t i = chain; i != none;) {

@@ -141,8 +141,6 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
 GROUPS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "without a warning": lambda line: not line["outside"],
     "data are moved": lambda line: line["outside"] == ["fast_collection"],
-    "a die busy for 80 % or more": lambda line: line["outside"] == ["fast_saturated"],
-    "both": lambda line: line["outside"] == ["fast_collection", "fast_saturated"],
     "closed loop of several": lambda line: "fast_closed_loop" in line["outside"],
     "all": lambda line: True,
 }

@@ -217,19 +217,24 @@ def test_a_thousand_random_drives_and_workloads() -> None:
     lines = list(rows(CASES))
     assert within(lines, "joules") >= 0.97
     assert within(lines, "write_amplification") >= 0.98
-    assert within(lines) >= 0.8
+    assert within(lines) >= 0.93
     without_warning = [line for line in lines if not line["outside"]]
-    assert len(without_warning) > 200
-    assert within(without_warning) >= 0.97
+    assert len(without_warning) > 300
+    assert within(without_warning) >= 0.99
     assert max(abs(line["joules"]) for line in without_warning) < 0.02
 
 
-@pytest.mark.parametrize("seed", [500210, 500237, 500165, 600204, 500190, 601600])
+@pytest.mark.parametrize(
+    "seed",
+    [500210, 500237, 500165, 600204, 500190, 601600, 601573, 602571, 601535, 602564, 1233, 881],
+)
 def test_what_does_not_depend_on_order_is_the_same_as_with_events(seed: int) -> None:
-    """Waits for one page of the mapping table; commands; programs and erases that are suspended."""
+    """Waits for a page of the mapping table; commands, programs and mapping data on a channel; what is
+    suspended; whose turn it is to be written.
+    """
     line = row(seed)
     assert line is not None
-    assert max(abs(line[name]) for name in QUANTITIES) < 0.007
+    assert max(abs(line[name]) for name in QUANTITIES) < 0.004
 
 
 def told(device: DeviceConfig, **changes: object) -> list[str]:
@@ -244,7 +249,6 @@ def test_runs_outside_the_region_that_was_checked_are_warned_of() -> None:
     assert told(drive(), queue_depth=1) == []
     assert told(drive(), queue_depth=4, host=slowly) == []
     assert told(drive(), queue_depth=4) == ["fast_closed_loop"]
-    assert told(drive(chips_per_channel=1), host={"arrivals_per_second": 5e4}) == ["fast_saturated"]
     full = drive(preconditioning=True)
     writes = {"read_percent": 0, "initial_occupancy_percent": 100, "host": slowly}
     assert "fast_collection" in told(full, **writes)
