@@ -15,6 +15,7 @@ constexpr std::size_t completions_min = 64;
 
 void Device::begin_feeding(CompletionSink& sink) {
   fed_ = &sink;
+  context_.table.expect_much();
   schedule_settings();
   after_event();
 }

@@ -50,6 +50,13 @@ class MappingTable {
   }
   void let_go(std::uint32_t unit, std::uint32_t slot) { forward_[unit] = held_[slot]; }
 
+  // For a long run: large pages, where filling them costs little even if only a few of them are used.
+  void expect_much() {
+    for (LazyArray<std::uint32_t>* table : {&forward_, &reverse_}) {
+      if (table->bytes() <= filled_bytes_max) table->will_be_filled();
+    }
+  }
+
   // For a request that comes soon: its units' entries, and, when those are there, what a write of
   // them changes.
   [[gnu::always_inline]] void prefetch(std::uint32_t unit) const {
@@ -97,6 +104,7 @@ class MappingTable {
   std::size_t physical_units() const { return reverse_.size(); }
 
  private:
+  static constexpr std::size_t filled_bytes_max = std::size_t{128} << 20;
   static constexpr std::uint32_t held_bit = 1U << 31;  // no place has it: see units_limit in layout.cpp
 
   // Reads of a drive that was never written leave the table alone, whose pages would each be touched
