@@ -56,7 +56,7 @@ class FifoServer {
     if (past > 0) gaps_.erase(gaps_.begin(), gaps_.begin() + static_cast<std::ptrdiff_t>(past));
   }
 
-  std::uint64_t take(std::uint64_t ready_ps, std::uint64_t duration_ps) {
+  [[gnu::always_inline]] std::uint64_t take(std::uint64_t ready_ps, std::uint64_t duration_ps) {
     if (gaps_.empty() || gaps_.back().end_ps <= ready_ps) [[likely]] {
       return free_ps_ = std::max(ready_ps, free_ps_) + duration_ps;
     }
@@ -64,7 +64,7 @@ class FifoServer {
   }
 
   // Takes free time from ready_ps on, in as many pieces as it takes.
-  std::uint64_t fill(std::uint64_t ready_ps, std::uint64_t left_ps) {
+  [[gnu::noinline]] std::uint64_t fill(std::uint64_t ready_ps, std::uint64_t left_ps) {
     std::size_t i = gaps_.size();
     while (i > 0 && gaps_[i - 1].end_ps > ready_ps) --i;
     const std::size_t first = i;
