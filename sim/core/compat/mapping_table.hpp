@@ -102,7 +102,7 @@ class PageTable {
 // The cached mapping table: which entries of the page table are at hand, least recently used first
 // out. Their values stand in the page table alone. MQSim saves all of the entry that it evicts, but only
 // the places of the others of that mapping page: these count as clean from then on, and when they leave,
-// their valid sectors are again those of before they changed.
+// their valid sectors are again those that were saved before.
 class MappingCache {
  public:
   static constexpr std::uint32_t absent = FlatMap::absent;
@@ -130,14 +130,14 @@ class MappingCache {
     recency_.touch(entries_, entry);
     return true;
   }
-  // The entry is about to change; the page table still has its value.
-  void change(std::uint32_t lpn, const PageTable& table) {
+  void change(std::uint32_t lpn) {
     Entry& entry = entries_[index_.find(lpn)];
-    if (!entry.changed) entry.saved_sectors = table.sectors(lpn);
     entry.changed = entry.dirty = true;
   }
-  void arrive(std::uint32_t lpn) {
+  // With the valid sectors that are saved of it.
+  void arrive(std::uint32_t lpn, std::uint64_t saved_sectors) {
     Entry& entry = entries_[index_.find(lpn)];
+    entry.saved_sectors = saved_sectors;
     entry.arrived = true;
     entry.changed = entry.dirty = false;
   }
@@ -202,7 +202,7 @@ class MappingCache {
 
   struct Entry {
     std::uint32_t lpn, previous, next;
-    std::uint64_t saved_sectors;  // before it changed
+    std::uint64_t saved_sectors;
     bool arrived, changed, dirty;
   };
 

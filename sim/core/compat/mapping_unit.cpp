@@ -174,7 +174,7 @@ void Device::touch_mapping(std::uint8_t flow, std::uint32_t lpn) {
 }
 
 void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors) {
-  if (!config_.mapping_ideal) mapping_caches_[flow].change(lpn, tables_[flow]);
+  if (!config_.mapping_ideal) mapping_caches_[flow].change(lpn);
   tables_[flow].set(lpn, place, sectors);
 }
 
@@ -191,13 +191,14 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
     return false;
   }
   const bool on_flash = page.place != nothing;
+  const std::uint64_t saved_sectors = tables_[flow].sectors(lpn);
   // What preconditioning mapped, MQSim takes for never written as long as its mapping page was never written.
   if (!on_flash && tables_[flow].mapped(lpn)) tables_[flow].forget(lpn);
   const bool in_memory = !on_flash || page.departing > 0;
   make_mapping_room(flow);
   cache.reserve(lpn);
   if (in_memory) {
-    cache.arrive(lpn);
+    cache.arrive(lpn, saved_sectors);
     ++counts_.cmt_misses_at_once;
     return true;
   }
@@ -212,7 +213,7 @@ void Device::bring_mapping(std::uint8_t flow, std::uint32_t lpn) {
   if (cache.touch(lpn)) return;
   make_mapping_room(flow);
   cache.reserve(lpn);
-  cache.arrive(lpn);
+  cache.arrive(lpn, tables_[flow].sectors(lpn));
 }
 
 void Device::make_mapping_room(std::uint8_t flow) {
@@ -304,7 +305,7 @@ void Device::finish_mapping_transaction(std::uint32_t index) {
   open_submission();
   for (const std::uint32_t lpn : arrived) {
     if (!cache.awaited(lpn)) continue;
-    cache.arrive(lpn);
+    cache.arrive(lpn, tables_[done.flow].sectors(lpn));
     for (FlatMap* waiting : {&pages.waiting_reads, &pages.waiting_programs}) {
       std::uint32_t next = take_chain(*waiting, lpn);
       while (next != nothing) {

@@ -237,7 +237,7 @@ void Device::warm_mapping_cache(std::uint32_t index, ReplayedPages& replayed, Ra
   const std::uint64_t share = warm_entries(index);
   const auto take = [&](std::uint32_t page) {
     cache.reserve(page);
-    cache.arrive(page);
+    cache.arrive(page, tables_[index].sectors(page));
   };
   std::vector<std::uint32_t>& order = replayed.others;
   if (!replayed.hot.empty()) {
