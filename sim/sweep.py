@@ -280,7 +280,7 @@ def _traces(scenario: Scenario) -> list[tuple[int, int]]:
 def _run_design(shared: _Shared, job: Job) -> ScenarioResult | LeftOut:
     try:
         return _run(shared, job)
-    except (LimitError, ModelError) as error:
+    except (ConfigError, LimitError, ModelError) as error:
         if "varied" not in job.labels:
             raise
         return LeftOut(error.message)

@@ -73,8 +73,10 @@ def plan_runs(
         mode: For all; None leaves each drive's own, which is compat for MQSim's XML.
         axes: What is varied.
 
+    A varied design that cannot be run is left out, unless none can that has one of its values.
+
     Raises:
-        InputError: A file cannot be used, or a combination cannot be run.
+        InputError: A file cannot be used, or a combination or a varied value cannot be run.
     """
     read = [read_drive(drive_path(name)) for name in drives]
     asked = [read_workload(path) for path in workloads]
@@ -82,30 +84,52 @@ def plan_runs(
     plan = Plan([], [], one, drives, [file.scenarios for file in asked], axes)
     plan.findings.extend(finding for file in read for finding in file.findings)
     plan.findings.extend(finding for file in asked for finding in file.findings)
+    lost: list[tuple[Job, InputError]] = []
     for drive in read if mode is None else (each.in_mode(mode) for each in read):
         for workload in asked:
             for values in combinations(axes):
-                _add(plan, drive, workload, values)
+                _add(plan, drive, workload, values, lost)
     plan.findings[:] = dict.fromkeys(plan.findings)
-    return plan
+    possible = {each for job in plan.jobs for each in _values(job)}
+    for job, error in lost:
+        if not possible.issuperset(_values(job)):
+            raise error
+    return replace(plan, left_out=[(job, error.message) for job, error in lost])
 
 
-def _add(plan: Plan, drive: DriveFile, workload: WorkloadFile, values: dict[str, Any]) -> None:
+def _values(job: Job) -> set[tuple[str, str]]:
+    """Varied fields and their values."""
+    return {(name, repr(value)) for name, value in job.labels.get("varied", {}).items()}
+
+
+def _add(
+    plan: Plan,
+    drive: DriveFile,
+    workload: WorkloadFile,
+    values: dict[str, Any],
+    lost: list[tuple[Job, InputError]],
+) -> None:
     for number in range(len(workload.scenarios)):
-        scenario = workload.with_traces(number)
-        device = drive.device
-        if values:
-            device, scenario = with_values(device, scenario, values)
-        varied = replace(drive, drive=replace(drive.drive, device=device))
-        flows = replace(workload, scenarios=(scenario,) * (number + 1))
-        plan.findings.extend(refuse_errors(known_findings(varied, flows, number)))
         labels: dict[str, Any] = {"ssd": str(drive.path), "workload": str(workload.path)}
         if values:
             labels["varied"] = values
         if len(workload.scenarios) > 1:
             labels["scenario"] = number + 1
-        places, run = _places(drive, workload, number), len(plan.jobs) + 1
-        plan.jobs.append(Job(device, scenario, number, labels, places, run))
+        scenario = workload.with_traces(number)
+        job = Job(drive.device, scenario, number, labels, _places(drive, workload, number))
+        try:
+            if values:
+                device, scenario = with_values(job.device, scenario, values)
+                job = replace(job, device=device, scenario=scenario)
+            varied = replace(drive, drive=replace(drive.drive, device=job.device))
+            flows = replace(workload, scenarios=(scenario,) * (number + 1))
+            plan.findings.extend(refuse_errors(known_findings(varied, flows, number)))
+        except InputError as error:
+            if not values:
+                raise
+            lost.append((job, error))
+        else:
+            plan.jobs.append(replace(job, run=len(plan.jobs) + 1))
 
 
 def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, str]:
@@ -201,23 +225,24 @@ def on_front(
 
 
 def that_ran(
-    plan: Plan, told: Sequence[ScenarioResult | LeftOut]
+    plan: Plan, told: Sequence[ScenarioResult | LeftOut], *, whole: bool = True
 ) -> tuple[Plan, list[ScenarioResult]]:
     """The jobs that have a result, and their results; `Plan.left_out` lists the others.
 
     Raises:
-        ModelError: No job has a result; names the first one and its reason.
+        ModelError: No job of a whole plan has a result; names the first one and its reason.
     """
     pairs = list(zip(plan.jobs, told, strict=True))
     ran = [(job, each) for job, each in pairs if not isinstance(each, LeftOut)]
     lost = [(job, each.reason) for job, each in pairs if isinstance(each, LeftOut)]
-    if lost and not ran:
+    if whole and lost and not ran:
         first, reason = lost[0]
         raise ModelError(
             f"none of {len(lost)} designs can be simulated; {plan.design(first)}: {reason}"
         )
     jobs = [job for job, _ in ran]
-    return replace(plan, jobs=jobs, left_out=lost), [result for _, result in ran]
+    left_out = [*plan.left_out, *lost]
+    return replace(plan, jobs=jobs, left_out=left_out), [result for _, result in ran]
 
 
 def document(plan: Plan, results: Sequence[ScenarioResult]) -> dict[str, Any]:

@@ -237,14 +237,17 @@ LEFT_OUT_NAMED = 12
 def say_left_out(what: str, named: Iterable[tuple[str, str]]) -> None:
     """Warn of each reason for which some are left out, and name them.
 
+    Reasons that differ in numbers alone are one, told with the first's.
+
     Args:
         what: One of them, such as "measurement".
         named: Each one's name and reason.
     """
-    alike: dict[str, list[str]] = {}
-    for name, reason in named:
-        alike.setdefault(reason, []).append(name)
-    for reason, names in alike.items():
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for each in named:
+        alike.setdefault(re.sub(r"\d+", "0", each[1]), []).append(each)
+    for same in alike.values():
+        names, reason = [name for name, _ in same], same[0][1]
         are = f"{what} is" if len(names) == 1 else f"{what}s are"
         warn(f"{len(names)} {are} left out: {reason}")
         for name in names[:LEFT_OUT_NAMED]:

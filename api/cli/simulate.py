@@ -332,7 +332,7 @@ def simulate(
     backend = backend_of(server, resources=place, engine=engine.value, options=options)
     with backend as computes, progress() as watch:
         told = computes.simulate(plan, watch)
-    plan, results = that_ran(plan, told)
+    plan, results = that_ran(plan, told, whole=shard is None)
     console.say_left_out("design", [(plan.design(job), reason) for job, reason in plan.left_out])
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)

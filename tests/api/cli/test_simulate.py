@@ -152,6 +152,31 @@ def test_a_design_that_goes_past_a_limit_is_left_out_and_named(simulate, tmp_pat
     assert len((state / "results.jsonl").read_bytes().splitlines()) == 1
 
 
+def test_a_corner_of_a_sweep_that_is_no_drive_is_left_out(simulate) -> None:
+    vary = ("--vary", "blocks_per_plane=64,65536", "--vary", "pages_per_block=64,65536")
+    done = simulate(*vary, "--max-memory", "64", "--jobs", "1")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert [tuple(each["varied"].values()) for each in told["scenarios"]] == [(64, 64)]
+    assert (65536, 65536) in [tuple(each["varied"].values()) for each in told["left_out"]]
+
+
+def test_a_value_that_no_design_can_have_is_an_error(simulate) -> None:
+    done = simulate("--vary", "channels=1,0", "--vary", "dies_per_chip=1,2")
+    assert done.code == 3
+    assert "channels = 0" in done.err
+    assert done.out == ""
+
+
+def test_a_part_whose_designs_are_all_left_out_is_no_failure(simulate, tmp_path: Path) -> None:
+    workload_file(tmp_path, (FlowConfig(total_requests=100, stop_ns=0),))
+    vary = ("--vary", "flows.total_requests=100,100000", "--max-events", "20000")
+    done = simulate(*vary, "--shard", "2/2")
+    assert done.code == 0
+    told = json.loads(done.out)
+    assert (len(told["scenarios"]), len(told["left_out"])) == (0, 1)
+
+
 def test_of_several_drives_and_workloads_what_is_left_out_is_named_with_its_files(
     simulate, tmp_path: Path
 ) -> None:
