@@ -109,8 +109,8 @@ def test_a_hot_region_that_the_mapping_cache_holds_whole_is_warmed_to_its_end(
 def test_an_entry_that_leaves_the_cache_has_the_sectors_that_were_saved_of_it(
     tmp_path: Path,
 ) -> None:
-    """MQSim 7ec40e3 read 808 pages: where an entry was taken for never written and its place alone was
-    saved since, the sectors of preconditioning count again.
+    """MQSim 7ec40e3 read 808 pages: where an entry was taken for never written and its place
+    alone was saved since, the sectors of preconditioning count again.
     """
     case = draw_case(9300416, tmp_path)
     assert EmbeddedEngine().run(case.device, case.scenario).device.pages_read == 808

@@ -229,8 +229,8 @@ def test_a_thousand_random_drives_and_workloads() -> None:
     [500210, 500237, 500165, 600204, 500190, 601600, 601573, 602571, 601535, 602564, 1233, 881],
 )
 def test_what_does_not_depend_on_order_is_the_same_as_with_events(seed: int) -> None:
-    """Waits for a mapping page; commands, programs and mapping data on a channel; what is suspended;
-    whose turn it is to be written.
+    """Waits for a mapping page; commands, programs and mapping data on a channel;
+    what is suspended; whose turn it is to be written.
     """
     line = row(seed)
     assert line is not None
