@@ -29,10 +29,10 @@ from iojoule.meter.meter import Meter
 from iojoule.meter.readings import Basis
 from iojoule.model.prior.classes import class_profile
 from tests.measure.lab.conftest import missing_for_a_disk, need
+from tests.meter.virtual_load import LOADS, PHYSICS, drive_text
 
 pytestmark = pytest.mark.soak
 
-DRIVE = Path(__file__).resolve().parents[2] / "measure" / "lab" / "drives" / "lab-nvme.toml"
 IOJOULE = str(Path(sys.executable).parent / "iojoule")
 SECONDS = 600
 INSTRUMENT_SECONDS = 60
@@ -75,37 +75,6 @@ TEN = [
     ("writes", "write", "random", '["4KiB", "64KiB"]', "[1, 8]", "0", ""),
 ]
 FIELDS = ("name", "operation", "pattern", "sizes", "depths", "states", "more")
-PHYSICS = {
-    "lab-nvme": {},
-    "no-cache": {
-        "static_blocks_per_plane = 8": "static_blocks_per_plane = 0",
-        "link_joules_per_byte = 2e-8": "link_joules_per_byte = 8e-8",
-        "controller_busy_watts = 1.0": "controller_busy_watts = 1.6",
-        "page_read_ns = [4000000, 4000000, 4000000]": "page_read_ns = [6000000, 6000000, 6000000]",
-        "max_power_watts = 4.2": "max_power_watts = 5.2",
-        "max_power_watts = 3.4": "max_power_watts = 4.4",
-    },
-    "folds-late": {
-        "static_blocks_per_plane = 8": "static_blocks_per_plane = 14",
-        "fold_idle_ns = 1000000000": "fold_idle_ns = 2000000000",
-        "controller_joules_per_command = 2.5e-4": "controller_joules_per_command = 6e-4",
-        "array_program_watts = 0.35": "array_program_watts = 0.5",
-    },
-}
-LOADS = [
-    ("--rw=randread", "--bs=4k", "--iodepth=4"),
-    ("--rw=randread", "--bs=64k", "--iodepth=8"),
-    ("--rw=randread", "--bs=16k", "--iodepth=32"),
-    ("--rw=randwrite", "--bs=4k", "--iodepth=4"),
-    ("--rw=randwrite", "--bs=64k", "--iodepth=2"),
-    ("--rw=randrw", "--rwmixread=70", "--bs=16k", "--iodepth=4"),
-    ("--rw=randread", "--bs=4k", "--iodepth=1", "--rate_iops=20"),
-    ("--rw=randread", "--bs=16k", "--iodepth=8", "--thinktime=500ms", "--thinktime_blocks=64"),
-    ("--rw=read", "--bs=64k", "--iodepth=4"),
-    (),
-    (),
-]
-"""Words of fio; none is a rest, in which the drive may fall asleep."""
 
 
 class Recorded:
@@ -136,19 +105,19 @@ class Recorded:
     def _load(self, until: float) -> None:
         rng = random.Random(11)
         while time.monotonic() < until:
-            for words in rng.sample(LOADS, len(LOADS)):
+            for load in rng.sample(LOADS, len(LOADS)):
                 state = rng.choice([0, 0, 0, 1, 2])
                 if state != self._state:
                     self.nvme.set_feature(POWER_MANAGEMENT, state)
                     self._state = state
-                seconds = rng.randint(3, 7) * (1 if words else 3)
-                if not words:
+                seconds = rng.randint(3, 7) * (1 if load else 3)
+                if load is None:
                     time.sleep(seconds)
                     continue
                 subprocess.run(
                     ["fio", "--name=load", f"--filename={self.drive}", "--direct=1", "--size=500M",
                      "--ioengine=io_uring", "--time_based", f"--runtime={seconds}",
-                     "--output=/dev/null", *words],
+                     "--output=/dev/null", *load.words],
                     check=True,
                 )  # fmt: skip
 
@@ -206,12 +175,8 @@ def lab(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LabClient]:
         pytest.skip(reason)
     for program in ("fio", "nvme"):
         need(program)
-    text = DRIVE.read_text("utf-8")
-    for before, after in PHYSICS[request.param].items():
-        assert before in text
-        text = text.replace(before, after)
     preset = tmp_path / f"{request.param}.toml"
-    preset.write_text(text)
+    preset.write_text(drive_text(request.param))
     try:
         with life.up(tmp_path / "lab", str(preset)) as client:
             yield client

@@ -1,0 +1,221 @@
+"""The lab's drives under loads in virtual time: what their counters show, and what they truly draw.
+
+Ten minutes take half a second, and the same seed gives the same. What the host costs is not there.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from iojoule.measure.drive.block_device import Stat
+from iojoule.sim import _core
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines.embedded import native
+from iojoule.sim.formats.files import read_drive
+
+LAB = Path(__file__).resolve().parents[2] / "measure" / "lab" / "drives" / "lab-nvme.toml"
+
+PHYSICS: dict[str, dict[str, str]] = {
+    "lab-nvme": {},
+    "no-cache": {
+        "static_blocks_per_plane = 8": "static_blocks_per_plane = 0",
+        "link_joules_per_byte = 2e-8": "link_joules_per_byte = 8e-8",
+        "controller_busy_watts = 1.0": "controller_busy_watts = 1.6",
+        "page_read_ns = [4000000, 4000000, 4000000]": "page_read_ns = [6000000, 6000000, 6000000]",
+        "max_power_watts = 4.2": "max_power_watts = 5.2",
+        "max_power_watts = 3.4": "max_power_watts = 4.4",
+    },
+    "folds-late": {
+        "static_blocks_per_plane = 8": "static_blocks_per_plane = 14",
+        "fold_idle_ns = 1000000000": "fold_idle_ns = 2000000000",
+        "controller_joules_per_command = 2.5e-4": "controller_joules_per_command = 6e-4",
+        "array_program_watts = 0.35": "array_program_watts = 0.5",
+    },
+}
+"""What differs from the lab's own drive, in the text of its file."""
+
+SIZE = 500_000_000
+"""Bytes of the drive that are used."""
+
+SECOND = 1_000_000_000
+STEP = SECOND // 100
+
+
+def drive_text(physics: str) -> str:
+    """The lab's drive with other physics."""
+    text = LAB.read_text("utf-8")
+    for before, after in PHYSICS[physics].items():
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one job of fio does.
+
+    Attributes:
+        rw: As fio has it; of `randrw` seven in ten are reads.
+        kib: Size of a request.
+        depth: Requests in flight.
+        per_second: Requests that begin in a second at most; 0: as many as can.
+        pause_after: So many requests are followed by half a second without one; 0: none are.
+    """
+
+    rw: str
+    kib: int
+    depth: int
+    per_second: int = 0
+    pause_after: int = 0
+
+    @property
+    def words(self) -> list[str]:
+        """For fio's command line."""
+        told = [f"--rw={self.rw}", f"--bs={self.kib}k", f"--iodepth={self.depth}"]
+        told += ["--rwmixread=70"] if self.rw == "randrw" else []
+        told += [f"--rate_iops={self.per_second}"] if self.per_second else []
+        pause = ["--thinktime=500ms", f"--thinktime_blocks={self.pause_after}"]
+        return told + (pause if self.pause_after else [])
+
+
+LOADS: list[Load | None] = [
+    Load("randread", 4, 4),
+    Load("randread", 64, 8),
+    Load("randread", 16, 32),
+    Load("randwrite", 4, 4),
+    Load("randwrite", 64, 2),
+    Load("randrw", 16, 4),
+    Load("randread", 4, 1, per_second=20),
+    Load("randread", 16, 8, pause_after=64),
+    Load("read", 64, 4),
+    None,
+    None,
+]
+"""None is a rest, in which the drive may fall asleep."""
+
+
+class VirtualDrive:
+    """A drive with a host's counters.
+
+    Attributes:
+        looks: Its counters as in /sys/block/X/stat, and its power state, at the end of each second.
+    """
+
+    def __init__(self, path: Path, physics: str) -> None:
+        path.write_text(drive_text(physics), encoding="utf-8")
+        self.device = self._metered(read_drive(path).device)
+        self.looks: list[tuple[list[int], int]] = []
+        self._counters = [0] * 17
+        self._live = _core.LiveDrive(native(self.device))
+        self._now, self._cookie, self._state = 0, 0, 0
+        self._flying: dict[int, tuple[bool, int, int]] = {}  # writes, since, sectors
+        self._took_ms, self._busy_ms, self._busy_since = [0.0, 0.0], 0.0, 0
+        self._joules = np.zeros(0)
+
+    @staticmethod
+    def _metered(device: DeviceConfig) -> DeviceConfig:
+        values = device.model_dump()
+        values["physical"]["energy"]["power_step_ns"] = STEP
+        return DeviceConfig.model_validate(values)
+
+    def set_power_state(self, state: int) -> None:
+        self._live.set_power_state(state, self._now)
+        self._state = state
+
+    def run(self, load: Load | None, seconds: int, rng: random.Random) -> None:
+        """Serve the load for so long, and what is in flight then to its end."""
+        until = self._now + seconds * SECOND
+        if load is None:
+            self._advance(until, [])
+            return
+        begins = [self._now] * load.depth
+        slots, place, begun, free_from = SIZE // (load.kib * 1024), 0, 0, 0
+        while self._now < until:
+            while begins and begins[0] <= self._now:
+                heapq.heappop(begins)
+                if free_from > self._now:
+                    heapq.heappush(begins, free_from)
+                    continue
+                place = (place + 1) % slots if load.rw == "read" else rng.randrange(slots)
+                writes = load.rw == "randwrite" or (load.rw == "randrw" and rng.random() >= 0.7)
+                self._submit(place, load.kib * 2, writes=writes)
+                begun += 1
+                if load.per_second:
+                    free_from = self._now + SECOND // load.per_second
+                elif load.pause_after and begun % load.pause_after == 0:
+                    free_from = self._now + SECOND // 2
+            upcoming = max(self._live.next_event_ns, self._now)
+            self._advance(min(upcoming, begins[0] if begins else until, until), begins)
+        while self._flying:
+            self._advance(max(self._live.next_event_ns, self._now), begins)
+
+    def align(self) -> None:
+        """Rest until a second is full."""
+        self._advance((len(self.looks) + 1) * SECOND, [])
+
+    def watts(self, begin_seconds: int, end_seconds: int) -> float:
+        """What the drive drew on average; up to now."""
+        _, joules = self._live.take_steps()
+        self._joules = np.concatenate([self._joules, joules])
+        steps = SECOND // STEP
+        chosen = self._joules[begin_seconds * steps : end_seconds * steps]
+        return float(chosen.sum()) / (end_seconds - begin_seconds)
+
+    def _submit(self, place: int, sectors: int, *, writes: bool) -> None:
+        if not self._flying:
+            self._busy_since = self._now
+        self._flying[self._cookie] = (writes, self._now, sectors)
+        kind = "write" if writes else "read"
+        self._live.submit(kind, place * sectors, sectors, self._cookie, self._now)
+        self._cookie += 1
+
+    def _advance(self, until_ns: int, begins: list[int]) -> None:
+        """Time goes on, with a look at each full second; who was served may begin anew."""
+        while (second := (len(self.looks) + 1) * SECOND) <= until_ns:
+            self._pass(second, begins)
+            self.looks.append((list(self._counters), self._state))
+        self._pass(until_ns, begins)
+
+    def _pass(self, until_ns: int, begins: list[int]) -> None:
+        for cookie, done_ns in self._live.advance(until_ns):
+            writes, since_ns, sectors = self._flying.pop(cookie)
+            first = Stat.WRITES if writes else Stat.READS
+            self._counters[first] += 1
+            self._counters[first + Stat.READ_SECTORS] += sectors
+            self._took_ms[writes] += (done_ns - since_ns) / 1e6
+            if not self._flying:
+                self._busy_ms += (done_ns - self._busy_since) / 1e6
+            heapq.heappush(begins, done_ns)
+        self._now = max(self._now, until_ns)
+        busy_ms = self._busy_ms + ((self._now - self._busy_since) / 1e6 if self._flying else 0.0)
+        self._counters[Stat.READ_MS], self._counters[Stat.WRITE_MS] = map(int, self._took_ms)
+        self._counters[Stat.BUSY_MS] = int(busy_ms)
+        self._counters[Stat.WAITED_MS] = int(sum(self._took_ms))
+
+
+@dataclass(frozen=True)
+class Second:
+    """One second of a drive: its counters at the end, its watts and power state in it."""
+
+    counters: Sequence[int]
+    watts: float
+    power_state: int
+
+
+def record(path: Path, physics: str, seed: int, seconds: int = 600) -> list[Second]:
+    """Loads, rests and power states in turn, drawn by the seed."""
+    drive, rng = VirtualDrive(path, physics), random.Random(seed)
+    while len(drive.looks) <= seconds:  # one more: what still draws from the last
+        for load in rng.sample(LOADS, len(LOADS)):
+            drive.set_power_state(rng.choice([0, 0, 0, 1, 2]))
+            drive.run(load, rng.randint(3, 7) * (1 if load else 3), rng)
+    return [
+        Second(counters, drive.watts(second, second + 1), state)
+        for second, (counters, state) in enumerate(drive.looks[:seconds])
+    ]
