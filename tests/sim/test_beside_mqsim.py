@@ -106,6 +106,15 @@ def test_a_hot_region_that_the_mapping_cache_holds_whole_is_warmed_to_its_end(
     assert device.cmt_hits == pytest.approx(2788, abs=1)
 
 
+def test_what_a_read_brings_to_a_slot_is_as_young_as_the_read(tmp_path: Path) -> None:
+    """MQSim 7ec40e3 read 1204 pages and programmed 469: the slot of another flow's page of the same
+    number, which an eviction then meets, is older than that.
+    """
+    case = draw_case(9100026, tmp_path)
+    device = EmbeddedEngine().run(case.device, case.scenario).device
+    assert (device.pages_read, device.pages_programmed) == (1204, 469)
+
+
 def test_an_entry_that_leaves_the_cache_has_the_sectors_that_were_saved_of_it(
     tmp_path: Path,
 ) -> None:

@@ -251,7 +251,8 @@ void Device::finish_user_transaction(std::uint32_t index) {
 
 // Read caching keeps what came from flash. MQSim takes the page's address from the flash page, where it
 // stands once the page is programmed; what is not, or was only ever read, shares one slot without one, with
-// all flows. A slot that was there already becomes dirty, and only a new one costs time in DRAM.
+// all flows. A slot that was there already becomes dirty and as young as the read, and only a new one costs
+// time in DRAM.
 void Device::fill_from_read(const Transaction& read) {
   DataCache& cache = caches_[share_of(read.flow)];
   const bool programmed = !unprogrammed_.contains(blocks_.page_number(read.plane, read.block, read.page));
@@ -260,6 +261,7 @@ void Device::fill_from_read(const Transaction& read) {
   if (slot != DataCache::absent) {
     cache.touch(slot);
     cache[slot].sectors |= read.sectors;
+    cache[slot].written_ns = std::max(cache[slot].written_ns, read.stamp_ns);
     cache[slot].dirty = true;
     return;
   }
