@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iojoule.datasets.errors import InputError, close_names
+from iojoule.datasets.links import LANE_BYTES_PER_SECOND
 from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.sim.device import DeviceConfig
@@ -54,8 +55,8 @@ def simulate_measurements(
 ) -> list[Comparison]:
     """Each measurement beside its simulation, in their order.
 
-    The host's engine, completion, depth and jobs are the measurement's; the drive is the one given,
-    also where the measurement names another.
+    The host's engine, completion, depth and jobs are the measurement's, and so are the drive's power
+    state and link where it states them; the drive is the one given, also where it names another.
 
     Args:
         device: The drive, in physical mode.
@@ -77,7 +78,8 @@ def simulate_measurements(
                 f"{place}: a rate, think time or flushes held it back, and what is simulated runs "
                 "at full speed; leave it out"
             )
-        jobs.append(Job(device, Scenario(flows=(flow_of(each, place, simulated_ns),))))
+        flow = flow_of(each, place, simulated_ns)
+        jobs.append(Job(drive_of(device, each, place), Scenario(flows=(flow,))))
     results = run_jobs(jobs, EmbeddedEngine(), pool=pool, watch=watch)
     return [
         Comparison(measurement, tuple(_residuals(measurement, result)))
@@ -88,6 +90,34 @@ def simulate_measurements(
 def held_back(measurement: Measurement) -> bool:
     """Whether something else than host and drive kept the run from its full speed."""
     return bool(not measurement.at_full_speed or measurement.workload.force_unit_access)
+
+
+def drive_of(device: DeviceConfig, measurement: Measurement, place: str) -> DeviceConfig:
+    """The drive in the measured run's power state and on its link.
+
+    Raises:
+        InputError: It has no such state, or the run was under a power limit.
+    """
+    chosen, about = measurement.configuration, measurement.conditions
+    if chosen.power_limit_watts:
+        raise InputError(f"{place}: a power limit held the drive back; leave it out")
+    if state := chosen.power_state or 0:
+        states = device.physical.power.states
+        if state >= len(states) or not states[state].operational:
+            raise InputError(
+                f"{place}: power_state {state} is none in which this drive serves; leave it out, or "
+                "name it in physical.power.states"
+            )
+        power = device.physical.power.model_copy(update={"initial_state": state})
+        physical = device.physical.model_copy(update={"power": power})
+        device = device.model_copy(update={"physical": physical})
+    link: dict[str, float] = {}
+    if about.pcie_generation in LANE_BYTES_PER_SECOND:
+        rate = LANE_BYTES_PER_SECOND[about.pcie_generation] / 1e9
+        link["link_lane_gigabytes_per_second"] = rate
+    if about.pcie_lanes is not None:
+        link["link_lanes"] = about.pcie_lanes
+    return device.model_copy(update=link)
 
 
 def flow_of(measurement: Measurement, place: str, simulated_ns: int) -> FlowConfig:

@@ -1,9 +1,17 @@
 """Measurements beside their simulation."""
 
+from typing import Any
+
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
+from iojoule.datasets.schema import (
+    Conditions,
+    Configuration,
+    Measurement,
+    Observations,
+    Workload,
+)
 from iojoule.datasets.vocabulary import Engine, Operation
 from iojoule.sim.against import (
     Comparison,
@@ -42,6 +50,38 @@ def test_a_drive_that_is_its_own_simulation_has_no_error() -> None:
     with open_pool(2) as pool:
         found = simulate_measurements(DRIVE, rows, simulated_ns=10_000_000, pool=pool)
     assert [each.residuals[0].relative_error for each in found] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({"conditions": Conditions(pcie_generation=1, pcie_lanes=2)}, 0.5e9),
+        ({"configuration": {"power_state": 2}}, 1.9e9),
+    ],
+)
+def test_the_measured_link_and_power_state_hold_the_drive_back(
+    changes: dict[str, Any], most: float
+) -> None:
+    row = measurement(64, 1.0).model_copy(deep=True)
+    chosen = {"request_bytes": 131_072, **changes.get("configuration", {})}
+    asked = row.model_copy(update={"configuration": row.configuration.model_copy(update=chosen)})
+    held = asked.model_copy(update={"conditions": changes.get("conditions", row.conditions)})
+    free = row.model_copy(
+        update={"configuration": row.configuration.model_copy(update={"request_bytes": 131_072})}
+    )
+    found = simulate_measurements(DRIVE, [free, held], simulated_ns=200_000_000)
+    fast, slow = (each.residuals[0].simulated for each in found)
+    assert slow < most < fast
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"power_state": 3}, {"power_state": 9}, {"power_limit_watts": 4.0}]
+)
+def test_a_state_in_which_the_drive_does_not_serve_is_refused(chosen: dict[str, Any]) -> None:
+    row = measurement(4, 1.0)
+    held = row.model_copy(update={"configuration": row.configuration.model_copy(update=chosen)})
+    with pytest.raises(InputError, match="leave it out"):
+        simulate_measurements(DRIVE, [held])
 
 
 def test_errors_are_told_by_group() -> None:
