@@ -55,8 +55,8 @@ def simulate_measurements(
 ) -> list[Comparison]:
     """Each measurement beside its simulation, in their order.
 
-    The host's engine, completion, depth and jobs are the measurement's, and so are the drive's power
-    state and link where it states them; the drive is the one given, also where it names another.
+    The host's engine, completion, depth and jobs are the measurement's, and so are the power state
+    and link that it states; the drive is the one given, also where the measurement names another.
 
     Args:
         device: The drive, in physical mode.
@@ -105,8 +105,8 @@ def drive_of(device: DeviceConfig, measurement: Measurement, place: str) -> Devi
         states = device.physical.power.states
         if state >= len(states) or not states[state].operational:
             raise InputError(
-                f"{place}: power_state {state} is none in which this drive serves; leave it out, or "
-                "name it in physical.power.states"
+                f"{place}: power_state {state} is none in which this drive serves; leave it out, "
+                "or name it in physical.power.states"
             )
         power = device.physical.power.model_copy(update={"initial_state": state})
         physical = device.physical.model_copy(update={"power": power})
