@@ -387,14 +387,17 @@ def with_values(
 
 
 def put_field(values: dict[str, Any], model: BaseModel, path: str, name: str, value: Any) -> None:
-    """Set what `path` names inside nested groups."""
+    """Set what `path` names inside nested groups; one number for the bits of a cell is that of all."""
     first, _, rest = path.partition(".")
     known = list(type(model).model_fields)
     if first not in known:
         raise refusal("unknown_key", name, f"no such field; {did_you_mean(first, known)}", name)
     inner = getattr(model, first)
     if not rest:
-        values[first] = value
+        by_bit = isinstance(inner, tuple) and first not in ID_FIELDS
+        values[first] = (
+            (value,) * len(inner) if by_bit and isinstance(value, int | float) else value
+        )
     elif isinstance(inner, BaseModel):
         put_field(values[first], inner, rest, name, value)
     else:

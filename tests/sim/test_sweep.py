@@ -158,3 +158,10 @@ def test_a_single_run_tells_how_far_it_is() -> None:
             [Job(DEVICE, SCENARIO)], Halves(), pool=pool, watch=lambda *said: told.append(said)
         )
     assert told == [(0, 0.5), (0, 1.0)]
+
+
+def test_one_number_for_each_bit_of_a_cell_is_that_of_all() -> None:
+    device, _ = with_values(DEVICE, SCENARIO, {"page_read_ns": 40_000})
+    assert device.page_read_ns == (40_000,) * 3
+    device, _ = with_values(DEVICE, SCENARIO, {"page_read_ns": [1000, 2000, 3000]})
+    assert device.page_read_ns == (1000, 2000, 3000)
