@@ -387,7 +387,7 @@ def with_values(
 
 
 def put_field(values: dict[str, Any], model: BaseModel, path: str, name: str, value: Any) -> None:
-    """Set what `path` names inside nested groups; one number for the bits of a cell is that of all."""
+    """Set what `path` names inside nested groups; one number for a cell's bits is that of all."""
     first, _, rest = path.partition(".")
     known = list(type(model).model_fields)
     if first not in known:
