@@ -25,7 +25,9 @@ trap stop_tests EXIT
 trap 'exit 130' INT TERM
 
 if [ "${1:-}" != lint ]; then
-    .venv/bin/python -m pytest -n 3 --dist loadfile -m "not slow and not bench and not qemu and not soak" >"$log" 2>&1 &
+    # Folders of which tests/conftest.py marks every test are not even imported, in three workers each.
+    .venv/bin/python -m pytest -n 3 --dist loadfile -m "not slow and not bench and not qemu and not soak" \
+        --ignore=tests/end_to_end --ignore=tests/bench --ignore=tests/qemu >"$log" 2>&1 &
     tests=$!
 fi
 

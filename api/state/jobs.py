@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Connection,
     RowMapping,
+    Select,
     and_,
     case,
     exists,
@@ -210,7 +212,7 @@ def take(
 ) -> Job | None:
     """The oldest job that waits, now this worker's; None where there is none."""
     with database.read() as connection:
-        if connection.execute(select(jobs.c.id).where(_free(kinds)).limit(1)).first() is None:
+        if connection.execute(_first_free(tuple(kinds))).first() is None:
             return None
     try:
         with database.write() as connection:
@@ -218,6 +220,12 @@ def take(
             return _take(connection, worker, kinds, lease_seconds)
     except IntegrityError:
         return None  # another worker was quicker with a job of the same `exclusive`
+
+
+@cache
+def _first_free(kinds: tuple[str, ...]) -> Select[Any]:
+    """Kept, for each idle worker asks it several times a second: to build it takes most of that."""
+    return select(jobs.c.id).where(_free(kinds)).limit(1)
 
 
 def _expired() -> Any:

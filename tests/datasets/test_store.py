@@ -86,7 +86,12 @@ def verdict(rows: list[dict[str, Any]]) -> list[Measurement] | str:
         return error.message
 
 
-@settings(max_examples=300)
+def possible(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the rows that can be true; few lists have no other."""
+    return [row for row in rows if not isinstance(verdict([row]), str)]
+
+
+@settings(max_examples=200)
 @given(ROWS)
 def test_columns_are_judged_exactly_like_rows(rows: list[dict[str, Any]]) -> None:
     expected = verdict(rows)
@@ -101,9 +106,9 @@ def test_columns_are_judged_exactly_like_rows(rows: list[dict[str, Any]]) -> Non
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
-    max_examples=50,
+    max_examples=40,
 )
-@given(ROWS.filter(lambda rows: not isinstance(verdict(rows), str)))
+@given(ROWS.map(possible).filter(bool))
 def test_what_is_written_is_read_again(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     dataset = Dataset.from_columns(as_columns(rows), PROVENANCE)
     write_dataset(dataset, tmp_path / "runs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,18 @@ from tests.model.known_drive import (
     that_runs_full,
 )
 
-PREDICTOR = Predictor(drive())
 WRITES = {"pattern": "random", "request_bytes": 1 << 20, "queue_depth": 32}
 SEQUENTIAL = {**WRITES, "pattern": "sequential"}
 RANDOM_FACTOR = 0.8
 
 
+@cache
+def predictor_of(sd: float) -> Predictor:
+    return Predictor(drive(sd))
+
+
 def run(*phases: Phase, sd: float = 0.0, **columns: float | str) -> Trajectory:
-    predictor = Predictor(drive(sd)) if sd else PREDICTOR
-    return follow(predictor, {**WRITES, **columns}, phases)
+    return follow(predictor_of(sd), {**WRITES, **columns}, phases)
 
 
 def test_energy_and_bytes_are_the_sums_over_time() -> None:
@@ -69,7 +73,7 @@ def test_idling_mends_the_cache_and_the_drive_then_rests() -> None:
     begun, again = story.bytes_per_second[0], story.bytes_per_second[-1]
     assert again == pytest.approx(begun)
     idle = story.watts[200 : 200 + int(rest)]
-    power = PREDICTOR.profile.device_power
+    power = predictor_of(0.0).profile.device_power
     assert power is not None
     assert idle[0] == pytest.approx(power.idle_watts[0].value + 2.0), "work above idle"
     assert idle[-1] == pytest.approx(power.idle_watts[0].value)
@@ -79,7 +83,7 @@ def test_idling_mends_the_cache_and_the_drive_then_rests() -> None:
 def test_background_work_takes_what_was_owed() -> None:
     owed = run(Phase(10.0, write=True))
     done = run(Phase(10.0, write=True), Phase(60.0, write=False))
-    power = PREDICTOR.profile.device_power
+    power = predictor_of(0.0).profile.device_power
     assert power is not None
     extra = done.energy_joules.value - owed.energy_joules.value - 60.0 * power.idle_watts[0].value
     assert extra == pytest.approx(owed.background_energy_joules.value)
@@ -182,7 +186,7 @@ def test_impossible_time_lines_are_refused(seconds: float) -> None:
 
 def test_working_on_in_a_state_that_the_drive_lacks_is_refused() -> None:
     with pytest.raises(InputError, check=having(field="post_write_power_state")):
-        follow(PREDICTOR, {"post_write_power_state": 7}, [Phase(1.0, write=False)])
+        follow(predictor_of(0.0), {"post_write_power_state": 7}, [Phase(1.0, write=False)])
 
 
 def test_a_profile_without_write_state_says_what_to_measure() -> None:

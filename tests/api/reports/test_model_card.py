@@ -74,6 +74,17 @@ def fitted() -> DeviceProfile:
     return fit_profile(generic_recipe("closed-form", "Closed <Form> & Sons"), rows, [])
 
 
+@pytest.fixture(scope="module")
+def card(fitted: DeviceProfile) -> Document:
+    """Its card; drawing one takes a second."""
+    return build_card(fitted)
+
+
+@pytest.fixture(scope="module")
+def shipped_card(device: str) -> Document:
+    return build_card(load_shipped_profile(device))
+
+
 def section(card: Document, heading: str) -> Section:
     return next(one for one in card.sections if one.heading == heading)
 
@@ -83,15 +94,18 @@ def cells(card: Document, heading: str) -> list[tuple[str, ...]]:
     return [row for block in blocks if isinstance(block, Table) for row in block.rows]
 
 
-def test_every_section_is_there_whatever_the_profile_knows(fitted: DeviceProfile) -> None:
-    for profile in (fitted, *map(load_shipped_profile, shipped_profiles())):
-        assert [one.heading for one in build_card(profile).sections] == SECTIONS
+def test_every_section_is_there_whatever_the_profile_knows(
+    card: Document, shipped_card: Document, device: str
+) -> None:
+    others = [load_shipped_profile(name) for name in shipped_profiles() if name != device]
+    for each in (card, shipped_card, *map(build_card, others)):
+        assert [one.heading for one in each.sections] == SECTIONS
 
 
-def test_errors_are_those_that_the_fit_kept(fitted: DeviceProfile) -> None:
+def test_errors_are_those_that_the_fit_kept(fitted: DeviceProfile, card: Document) -> None:
     assert fitted.assessment is not None
     held = fitted.assessment.held_out
-    rows = cells(build_card(fitted), "Error, coverage and interval score")
+    rows = cells(card, "Error, coverage and interval score")
     assert len(rows) == len(held)
     first = next(one for one in held if one.region == "inside" and one.value is None)
     assert any(
@@ -110,8 +124,7 @@ def test_errors_are_those_that_the_fit_kept(fitted: DeviceProfile) -> None:
     )
 
 
-def test_the_law_and_its_points_are_the_profiles(fitted: DeviceProfile) -> None:
-    card = build_card(fitted)
+def test_the_law_and_its_points_are_the_profiles(fitted: DeviceProfile, card: Document) -> None:
     law = fitted.device_power
     assert law is not None
     rows = {row[0]: row for row in cells(card, "The drive's power while it serves")}
@@ -122,14 +135,12 @@ def test_the_law_and_its_points_are_the_profiles(fitted: DeviceProfile) -> None:
     assert residuals["mean latency, random reads"][2] == "35"
 
 
-def test_every_point_that_was_fitted_is_listed() -> None:
-    profile = load_shipped_profile("samsung-980-pro-1tb")
+def test_every_point_that_was_fitted_is_listed(shipped_card: Document, device: str) -> None:
+    profile = load_shipped_profile(device)
     assert profile.assessment is not None
     assert profile.assessment.power is not None
     assert profile.host_power is not None
-    listed = [
-        one for one in section(build_card(profile), SECTIONS[-1]).blocks if one.kind == "table"
-    ]
+    listed = [one for one in section(shipped_card, SECTIONS[-1]).blocks if one.kind == "table"]
     assert [len(table.rows) for table in listed] == [
         sum(one.total for one in profile.assessment.performance),
         profile.assessment.power.total,
@@ -163,8 +174,8 @@ def test_findings_appear_when_they_were_judged(fitted: DeviceProfile) -> None:
     assert "F4: the other way" in told
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else(fitted: DeviceProfile) -> None:
-    page = to_html(build_card(fitted))
+def test_the_page_is_well_formed_and_needs_nothing_else(card: Document) -> None:
+    page = to_html(card)
     root = ElementTree.fromstring(page.split("\n", 1)[1])
     ids = [one.get("id") for one in root.iter() if one.get("id")]
     assert len(ids) == len(set(ids))
@@ -178,8 +189,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(fitted: DeviceProfile) -
     assert "Closed &lt;Form&gt; &amp; Sons" in page
 
 
-def test_every_drawing_is_named_and_described(fitted: DeviceProfile) -> None:
-    card = build_card(fitted)
+def test_every_drawing_is_named_and_described(card: Document) -> None:
     assert len(card.pictures) == 3
     for one in card.pictures:
         root = ElementTree.fromstring(one.svg)
@@ -189,14 +199,13 @@ def test_every_drawing_is_named_and_described(fitted: DeviceProfile) -> None:
         assert root.attrib["role"] == "img"
 
 
-def test_the_same_profile_gives_the_same_card(fitted: DeviceProfile) -> None:
-    once, again = build_card(fitted), build_card(fitted)
-    assert to_html(once) == to_html(again)
-    assert [one.svg for one in once.pictures] == [one.svg for one in again.pictures]
+def test_the_same_profile_gives_the_same_card(fitted: DeviceProfile, card: Document) -> None:
+    again = build_card(fitted)
+    assert to_html(card) == to_html(again)
+    assert [one.svg for one in card.pictures] == [one.svg for one in again.pictures]
 
 
-def test_markdown_refers_to_the_drawings_beside_it(fitted: DeviceProfile, tmp_path: Path) -> None:
-    card = build_card(fitted)
+def test_markdown_refers_to_the_drawings_beside_it(card: Document, tmp_path: Path) -> None:
     written = write_card(card, tmp_path)
     assert {path.suffix for path in written} == {".md", ".html", ".svg"}
     text = (tmp_path / "closed-form.md").read_text("utf-8")
@@ -217,11 +226,9 @@ def test_markdown_refers_to_the_drawings_beside_it(fitted: DeviceProfile, tmp_pa
         ("no/card.md", "does not exist"),
     ],
 )
-def test_targets_that_cannot_be(
-    target: str, said: str, fitted: DeviceProfile, tmp_path: Path
-) -> None:
+def test_targets_that_cannot_be(target: str, said: str, card: Document, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        write_card(build_card(fitted), tmp_path / target)
+        write_card(card, tmp_path / target)
     assert not list(tmp_path.iterdir())
 
 

@@ -44,19 +44,16 @@ def test_random_requests_beyond_the_largest_knot_go_as_sequential_ones() -> None
         if profile.interface != "nvme":
             continue
         predictor = Predictor(profile)
-        for operation in ("read", "write"):
-            random, sequential = (
-                predictor.predict_columns(
-                    {
-                        "operation": operation,
-                        "pattern": pattern,
-                        "request_bytes": sizes,
-                        "queue_depth": 1,
-                    },
-                    len(sizes),
-                )[0]["throughput_bytes_per_second"].value
-                for pattern in ("random", "sequential")
-            )
+        kinds = [(o, p) for o in ("read", "write") for p in ("random", "sequential")]
+        asked = {
+            "operation": [operation for operation, _ in kinds for _ in sizes],
+            "pattern": [pattern for _, pattern in kinds for _ in sizes],
+            "request_bytes": sizes * len(kinds),
+            "queue_depth": 1,
+        }
+        told, _ = predictor.predict_columns(asked, len(kinds) * len(sizes))
+        rates = told["throughput_bytes_per_second"].value.reshape(2, 2, len(sizes))
+        for operation, (random, sequential) in zip(("read", "write"), rates, strict=True):
             assert (np.diff(random) >= -1e-3 * random[:-1]).all(), (drive.device, operation)
             assert random == pytest.approx(sequential, rel=0.03), (drive.device, operation)
 
