@@ -11,12 +11,10 @@ from tests.cluster import Cluster
 from tests.reference_data import MQSIM_RUNS
 
 # No test judges elapsed time, and a loaded machine must not make one fail. In CI the same examples
-# come every time, as in Hypothesis' own profile for it; elsewhere new ones do, and as many of these
-# tests run many times a day, half as many of them each time.
+# come every time, as in Hypothesis' own profile for it; elsewhere new ones do.
 settings.register_profile(
     "iojoule",
     deadline=None,
-    max_examples=100 if os.environ.get("CI") else 50,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=bool(os.environ.get("CI")),
 )

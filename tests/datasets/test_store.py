@@ -91,7 +91,7 @@ def possible(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if not isinstance(verdict([row]), str)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(ROWS)
 def test_columns_are_judged_exactly_like_rows(rows: list[dict[str, Any]]) -> None:
     expected = verdict(rows)
@@ -106,7 +106,7 @@ def test_columns_are_judged_exactly_like_rows(rows: list[dict[str, Any]]) -> Non
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
-    max_examples=40,
+    max_examples=50,
 )
 @given(ROWS.map(possible).filter(bool))
 def test_what_is_written_is_read_again(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

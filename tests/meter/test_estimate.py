@@ -179,7 +179,7 @@ def test_a_cache_that_ran_full_is_emptied_at_once_and_beside_reads(reads: int) -
     for _ in range(100):
         model.step(amounts(writes=8000, size=131072, in_flight=1.0), states)
     load = amounts(reads=reads, in_flight=reads * 5e-5)
-    watts = [model.step(load, states) for _ in range(260)]
+    watts = [model.step(load, states) for _ in range(400)]
     assert watts[0].background[0] > 0.4, "more than a tenth of the time, and no wait"
     assert watts[-1].background[0] == 0.0
     assert sum(one.background[0] for one in watts) == pytest.approx(FULL_WORK_JOULES, rel=0.02)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.schema import from_row
@@ -39,7 +39,6 @@ def runs(each_seconds: float, bytes_per_second: float, slower: float = 1.0):
     return rows
 
 
-@settings(max_examples=30)  # two numbers over a smooth range, and each time a fit
 @given(each=st.floats(1e-3, 5e-3), rate=st.floats(5e6, 1e8))
 def test_the_time_of_a_request_at_the_cap_is_found(each: float, rate: float) -> None:
     found = measured_effect(runs(each, rate), Operation.READ, 1)
@@ -66,7 +65,6 @@ def test_runs_without_a_twin_say_nothing() -> None:
     assert measured_effect(alone, Operation.READ, 1) is None
 
 
-@settings(max_examples=30)
 @given(slower=st.floats(1.1, 1.5), rate=st.floats(1e7, 3e7))
 def test_a_state_that_slows_everything_is_no_ceiling(slower: float, rate: float) -> None:
     alone = measured_effect(runs(0.0, 1e12, slower), Operation.READ, 1)

@@ -87,7 +87,7 @@ def test_sleep_states_that_the_host_has_switched_off_are_told(tmp_path: Path) ->
 
 def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
     with KnownHost(tmp_path) as host:
-        arguments = [sys.executable, "-I", "-S", load_program.__file__, "burn", "0", "0.3"]
+        arguments = [sys.executable, "-I", "-S", load_program.__file__, "burn", "0", "1"]
         busy = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         time.sleep(0.5)
         try:
