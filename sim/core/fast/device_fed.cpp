@@ -66,9 +66,7 @@ void Device::advance_fed(std::uint64_t until_ns) {
     } else {
       handle(event);
     }
-    flash_.run_marked();
-    if (context_.mapping_cache.write_back_wanted()) serve_write_backs();
-    note_activity();
+    after_event();
   }
   context_.events.pass(until_ns);
 }

@@ -28,10 +28,8 @@ void Flash::settle_read(std::uint32_t index, std::uint64_t out_ns) {
   --dies_[die_index].outs;
   std::uint64_t& until_ns = leaving_[die_index].until_ns;
   until_ns = std::max(until_ns, out_ns);
-  if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
   client_.page_read(read, out_ns);  // no read begins in here
-  reads_[index].next = free_read_;
-  free_read_ = index;
+  free_read(index);
 }
 
 // After the reads of a command. What waits for the registers to be free has to look when they are.

@@ -230,6 +230,7 @@ class Flash {
 
   // reads: flash_read.cpp
   std::uint32_t new_read();
+  void free_read(std::uint32_t index);
   bool begin_reads(std::uint32_t die);
   void begin_class(std::uint32_t die, std::size_t queue_class);
   std::uint64_t sensing_ns(std::uint64_t page_ns, std::uint32_t bytes) const;

@@ -15,6 +15,13 @@ std::uint32_t Flash::new_read() {
   return index;
 }
 
+void Flash::free_read(std::uint32_t index) {
+  PageRead& read = reads_[index];
+  if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
+  read.next = free_read_;
+  free_read_ = index;
+}
+
 void Flash::read(ReadKind kind, std::uint32_t owner, const Place& place, const Part& part,
                  std::uint8_t queue_class, bool alone) {
   const std::uint32_t index = new_read();
@@ -286,9 +293,7 @@ void Flash::count_move(std::uint32_t die_index, PageRead& read, std::uint64_t ou
 
 void Flash::on_page_out(std::uint32_t index) {
   const PageRead read = reads_[index];
-  reads_[index].next = free_read_;
-  free_read_ = index;
-  if (read.written) context_.blocks.end_read(context_.layout.block_of_page(read.page));
+  free_read(index);
   const std::uint32_t die_index = context_.layout.die_of_plane(read.plane);
   --dies_[die_index].outs;
   release_registers(die_index);
