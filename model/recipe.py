@@ -172,10 +172,15 @@ class DevicePowerRecipe(Section):
 
 
 class CacheSize(Sourced):
-    """A figure of how many bytes an empty drive takes before it slows down."""
+    """A figure of how many bytes an empty drive takes before it slows down.
+
+    Attributes:
+        folding_from: Share of them from which it folds beside writes, where that was seen.
+    """
 
     bytes: Positive
     log_sd: Positive
+    folding_from: Annotated[float, Field(gt=0, lt=1)] | None = None
     evidence: Evidence = Evidence.PUBLISHED
 
 
@@ -197,6 +202,7 @@ class CollectingRate(Sourced):
     pattern: Pattern
     bytes_per_second: Positive
     log_sd: Positive
+    evidence: Evidence = Evidence.PUBLISHED
 
 
 class Overwriting(Sourced):

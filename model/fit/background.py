@@ -166,9 +166,9 @@ def background_work(stated: WriteStateRecipe, recipe: Recipe) -> list[Background
             watts, watts_sd, watts_source = seen_watts
         joules = stated.background_joules_per_byte
         if joules is not None and state == 0:
-            # joules and seconds were seen after the same writes, which may all have been random
+            # joules were seen after the random writes, where there were any
             patterns = {run.pattern for run in stated.after_writes}
-            same = Pattern.RANDOM if patterns == {Pattern.RANDOM} else Pattern.SEQUENTIAL
+            same = Pattern.RANDOM if Pattern.RANDOM in patterns else Pattern.SEQUENTIAL
             watts = joules.value / float(np.exp(line.at(0, same)[0]))
             watts_sd = watts * spread / middle
         out.append(

@@ -300,12 +300,16 @@ SIGMAS_95 = 1.96
 LEAST_LOG_SD = 0.05
 """A session differs from another by more than a fit within one may say."""
 
+FOLDING_MOST = 0.99
+"""Share of the cache that is full, at the most, when watts change: the rate falls after that."""
+
 SOURCE = "iojoule measure characterise"
 
 
 def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe | None:
     """Cache, rate beyond it and work afterwards; None where none of them was found."""
     size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
+    full = _positive(characteristics.estimate("slc-cache", "cache_bytes_by_power"))
     slow = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
     joules = characteristics.estimate("background", "background_joules_per_byte")
     seconds = _seconds_per_byte(characteristics)
@@ -328,6 +332,7 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
             CacheSize(
                 bytes=size[0],
                 log_sd=size[1],
+                folding_from=None if full is None else min(full[0] / size[0], FOLDING_MOST),
                 evidence=Evidence.MEASURED,
                 source=f"{SOURCE}: slc-cache",
             )
@@ -339,6 +344,7 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
                 pattern=Pattern.SEQUENTIAL,
                 bytes_per_second=slow[0],
                 log_sd=slow[1],
+                evidence=Evidence.MEASURED,
                 source=f"{SOURCE}: slc-cache",
             )
         ]
@@ -360,6 +366,50 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
         full_work_joules=_figure(
             characteristics.estimate("slc-cache", "full_work_joules"), "J", "slc-cache"
         ),
+    )
+
+
+BEYOND_CACHE = 1.5
+"""A run that writes so many times what the cache takes shows what comes after it."""
+
+SEEN_RATE_LOG_SD = 0.2
+"""How far the rate of another run may be from one that is seen so; an assumption."""
+
+
+def random_collecting(
+    characteristics: Characteristics, rows: Sequence[Measurement]
+) -> CollectingRate | None:
+    """Rate of random writes past the cache, by runs that began with it empty.
+
+    Of W bytes in T seconds the cache took C at its own rate r, the rest came at (W - C) / (T - C /
+    r). The fastest run counts: others may have asked for less. None where no run wrote enough.
+    """
+    size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
+    fast = _positive(characteristics.estimate("slc-cache", "write_fast_bytes_per_second"))
+    if size is None or fast is None:
+        return None
+    rates = []
+    for row in rows:
+        written = row.observations.host_bytes_written or 0.0
+        rate = row.observations.throughput_bytes_per_second
+        if (
+            row.workload.operation is Operation.WRITE
+            and row.workload.pattern is Pattern.RANDOM
+            and not row.configuration.power_state
+            and row.at_full_speed
+            and rate
+            and written >= BEYOND_CACHE * size[0]
+        ):
+            seconds = written / rate - size[0] / fast[0]
+            rates.append((written - size[0]) / seconds if seconds > 0 else rate)
+    if not rates:
+        return None
+    return CollectingRate(
+        pattern=Pattern.RANDOM,
+        bytes_per_second=max(rates),
+        log_sd=SEEN_RATE_LOG_SD,
+        evidence=Evidence.MEASURED,
+        source=f"{len(rates)} runs that wrote more than the cache takes",
     )
 
 

@@ -24,6 +24,7 @@ from iojoule.model.fit.generic_recipe import (
     characterised_idle_watts,
     characterised_writes,
     measured_host,
+    random_collecting,
 )
 from iojoule.model.fit.selection import select, within_limits
 from iojoule.model.fit.state_residual import notes_on_mixes
@@ -79,10 +80,14 @@ def fit_measured(
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
     recipe = _with_measured_engine(recipe, rows)
     if characteristics is not None:
+        writes = characterised_writes(characteristics)
+        past_cache = random_collecting(characteristics, rows)
+        if writes is not None and past_cache is not None:
+            writes = writes.model_copy(update={"collecting": [past_cache, *writes.collecting]})
         recipe = recipe.model_copy(
             update={
                 "idle_watts": characterised_idle_watts(characteristics),
-                "write_state": characterised_writes(characteristics),
+                "write_state": writes,
                 "idle": characterised_gaps(characteristics),
             }
         )

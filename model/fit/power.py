@@ -73,6 +73,7 @@ def power_rows(
         written = run.state.host_bytes_written_since_purge
         if written is None or state is None or run.workload.operation is Operation.READ:
             indices.append([place])
+            rows.x[place, 5] = max(rows.x[place, 5], _beyond_cache(run, state))
         elif written < state.cached_bytes.value:
             series[0.0].append(place)
         elif written > state.transition_bytes.value:
@@ -89,6 +90,16 @@ def power_rows(
         rows.request_bytes[first],
         rows.session[first],
     )
+
+
+def _beyond_cache(run: Measurement, state: WriteState | None) -> float:
+    """Share of a run's time in which its cache was full; before it, at rest, it was emptied."""
+    written = run.observations.host_bytes_written
+    if state is None or not written:
+        return 0.0
+    beyond = max(1.0 - state.cached_bytes.value / written, 0.0)
+    slow = (state.sequential_collecting_bytes_per_second or state.collecting_bytes_per_second).value
+    return min(beyond * max(_rate(run) / slow, 1.0), 1.0)
 
 
 def _all_rows(

@@ -467,10 +467,10 @@ def _published_places(
     source = "; ".join(figure.source for figure in stated.cache)
     words = [figure.evidence for figure in stated.cache]
     evidence = Evidence.MEASURED if Evidence.MEASURED in words else Evidence.PUBLISHED
+    seen = [figure.folding_from for figure in stated.cache if figure.folding_from is not None]
+    folding = float(np.mean(seen)) * size if seen else FOLDING_FROM * size
     return (
-        number(
-            "cached_bytes", FOLDING_FROM * size, FOLDING_FROM * size * sd, "bytes", source, evidence
-        ),
+        number("cached_bytes", folding, folding * sd, "bytes", source, evidence),
         number("transition_bytes", size, size * sd, "bytes", source, evidence),
     )
 
@@ -493,7 +493,7 @@ def _published_rate(stated: WriteStateRecipe) -> tuple[Parameter, Parameter] | N
                         float(np.hypot(rate.log_sd, more)),
                         "bytes/s, sd relative",
                         rate.source,
-                        Evidence.PUBLISHED,
+                        rate.evidence if factor == 1.0 else Evidence.EXTRAPOLATED,
                     ),
                     nothing,
                 )
@@ -507,7 +507,7 @@ def _sequential_rate(stated: WriteStateRecipe, random: Parameter) -> Parameter:
     for rate in stated.collecting:
         if rate.pattern is Pattern.SEQUENTIAL:
             value, sd = rate.bytes_per_second, rate.log_sd
-            source, evidence = rate.source, Evidence.PUBLISHED
+            source, evidence = rate.source, rate.evidence
     return number(
         "sequential_collecting_bytes_per_second",
         value,

@@ -10,7 +10,12 @@ from iojoule.datasets.characteristics import Characteristics, parse_characterist
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fit.background import fit_idle, measured_settle, work_after_writes
-from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
+from iojoule.model.fit.generic_recipe import (
+    characterised_gaps,
+    characterised_writes,
+    random_collecting,
+)
+from iojoule.model.fit.power import power_rows
 from iojoule.model.fit.write_state import fit_write_state
 from iojoule.model.recipe import generic_recipe
 from tests.model.known_drive import drive
@@ -95,6 +100,62 @@ def test_joules_and_watts_say_better_how_long_the_work_lasts_than_its_end() -> N
     assert state.full_work_joules is not None
     assert state.full_work_joules.value == 30.0
     assert state.full_work_joules.evidence is Evidence.MEASURED
+
+
+CACHE = {
+    "cache_bytes": (2e10, 1.9e10, 2.1e10),
+    "cache_bytes_by_power": (1.5e10, 1.4e10, 1.6e10),
+    "write_fast_bytes_per_second": (2e9, 1.9e9, 2.1e9),
+    "write_slow_bytes_per_second": (4e8, 3.9e8, 4.1e8),
+}
+
+
+def written(rate: float, host_bytes: float, **fields: Any) -> Measurement:
+    """A run of random writes."""
+    row = {
+        "operation": "write",
+        "pattern": "random",
+        "request_bytes": 65536,
+        "queue_depth": 8,
+        "power_state": 0,
+        "throughput_bytes_per_second": rate,
+        "device_power_watts": 5.0,
+        "host_bytes_written": host_bytes,
+    }
+    return from_row(row | fields, where="here")
+
+
+def test_the_watts_tell_from_where_a_drive_folds_beside_writes() -> None:
+    writes = characterised_writes(found(slc_cache=CACHE))
+    recipe = generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
+    state = fit_write_state(None, recipe)
+    assert state is not None
+    assert state.cached_bytes.value == pytest.approx(1.5e10)
+    assert state.transition_bytes.value == pytest.approx(2e10, rel=1e-3)
+
+
+@pytest.mark.parametrize("slow", [3e8, 8e8])
+def test_runs_past_the_cache_tell_the_rate_of_random_writes(slow: float) -> None:
+    """10 s in the cache, and 50 s past it."""
+    total = 2e10 + 50.0 * slow
+    past, within = written(total / 60.0, total), written(2e9, 1e10)
+    less = written(total / 60.0, total, demand_operations_per_second=100.0)
+    told = found(slc_cache=CACHE)
+    rate = random_collecting(told, [within, past, less])
+    assert rate is not None
+    assert rate.bytes_per_second == pytest.approx(slow)
+    assert random_collecting(told, [within]) is None
+    assert random_collecting(found(), [past]) is None
+
+
+def test_a_run_past_the_cache_is_counted_as_collecting_for_that_time() -> None:
+    writes = characterised_writes(found(slc_cache=CACHE))
+    recipe = generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
+    state = fit_write_state(None, recipe)
+    # 7.5 s at 2 GB/s in the cache, 30 s at 0.4 GB/s past it
+    rows = [written(2.7e10 / 37.5, 2.7e10), written(2e9, 1e10)]
+    shares = power_rows(rows, 131072.0, state).x[:, 5]
+    assert shares == pytest.approx([30.0 / 37.5, 0.0])
 
 
 def test_a_drive_that_does_nothing_after_writes_has_no_background_work() -> None:

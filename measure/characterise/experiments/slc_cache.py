@@ -378,8 +378,9 @@ def _full_work(works: list[tuple[Housekeeping, bool]]) -> Estimate:
     joules = [work.joules for work, _ in works]
     if not all(quiet for _, quiet in works):
         return missing("idle power was not back in time", "J", _FULL, low=min(joules))
-    if not all(work.at_once for work, _ in works):
-        return missing("no work went on after the last write", "J", _FULL)
+    if not all(work.at_once and work.deferred_seconds is None for work, _ in works):
+        # a write buffer that is emptied at once is no such work
+        return missing("what there was to do waited for a rest", "J", _FULL)
     # the bin in which the writes ended counts for neither
     error = max(work.joules_error + work.step_seconds * work.watts for work, _ in works)
     low, high = max(min(joules) - error, 0.0), max(joules) + error

@@ -65,6 +65,18 @@ def test_what_a_full_cache_leaves_goes_on_at_once() -> None:
     assert found["fold_seconds"].value is None
 
 
+def test_a_write_buffer_that_is_emptied_at_once_is_not_the_cache() -> None:
+    """Three bins of it, then a rest, then the work: that waits, whatever came before."""
+    fill, series = burst("fill 0", 30, 30, 13, 40)
+    watts = np.array(series["fill 0 watts"])
+    watts[63:66] = 3.6
+    series["fill 0 watts"] = tuple(watts)
+    rows = (IDLE, fill, row("after 0", quiet=1.0))
+    found = SlcCache().estimate(Evidence(rows=rows, series=series))
+    assert found["full_work_joules"].value is None
+    assert holds(found["fold_delay_seconds"], 1.3)
+
+
 def test_a_drive_without_a_cache_gets_a_bound_and_no_number() -> None:
     fill, series = burst("fill 0", 60, 0, 0, 0)
     rows = (IDLE, fill, row("after 0", quiet=1.0))
