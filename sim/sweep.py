@@ -292,7 +292,9 @@ def _run(shared: _Shared, job: Job) -> ScenarioResult:
     try:
         return traces.run(engine, job.device, job.scenario, own)
     except ConfigError as error:
-        place = place_in(job.places, error.field or "")
+        field = error.field or ""
+        # what is varied stands in no file
+        place = "" if field in job.labels.get("varied", {}) else place_in(job.places, field)
         raise ConfigError(
             f"{place}: {error.message}" if place else error.message, field=error.field
         ) from error

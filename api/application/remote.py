@@ -183,7 +183,7 @@ class RemoteBackend(Backend):
     def simulate(
         self, runs: Runs, watch: Watch | None = None
     ) -> Sequence[ScenarioResult | LeftOut]:
-        """A job for each scenario of a drive, in which values vary."""
+        """A job for each scenario of a drive, in which values vary; the plan's runs of them."""
         from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
 
         fixed = {axis.field: axis.values[0] for axis in runs.axes if len(axis.values) == 1}
@@ -205,12 +205,14 @@ class RemoteBackend(Backend):
             for scenarios in runs.scenarios
         ]
         self.wait([job for group in groups for job in group], "simulating", watch)
-        return [
+        told = (
             result
             for group in groups
             for of_scenarios in zip(*(self._designs(job, varied) for job in group), strict=True)
             for result in of_scenarios
-        ]
+        )
+        planned = {job.run for job in runs.jobs}
+        return [result for place, result in enumerate(told, start=1) if place in planned]
 
     def _designs(self, job: JobStatus, axes: Sequence[Axis]) -> list[ScenarioResult | LeftOut]:
         """What came of each combination of varied values."""

@@ -90,6 +90,15 @@ def plan_runs(
             for values in combinations(axes):
                 _add(plan, drive, workload, values, lost)
     plan.findings[:] = dict.fromkeys(plan.findings)
+    return without(plan, lost)
+
+
+def without(plan: Plan, lost: Sequence[tuple[Job, InputError]]) -> Plan:
+    """The plan that lists designs as left out which cannot be run.
+
+    Raises:
+        InputError: One of them has a varied value that no design can have.
+    """
     possible = {each for job in plan.jobs for each in _values(job)}
     for job, error in lost:
         if not possible.issuperset(_values(job)):
@@ -116,7 +125,8 @@ def _add(
         if len(workload.scenarios) > 1:
             labels["scenario"] = number + 1
         scenario = workload.with_traces(number)
-        job = Job(drive.device, scenario, number, labels, _places(drive, workload, number))
+        places, run = _places(drive, workload, number), len(plan.jobs) + len(lost) + 1
+        job = Job(drive.device, scenario, number, labels, places, run)
         try:
             if values:
                 device, scenario = with_values(job.device, scenario, values)
@@ -129,7 +139,7 @@ def _add(
                 raise
             lost.append((job, error))
         else:
-            plan.jobs.append(replace(job, run=len(plan.jobs) + 1))
+            plan.jobs.append(job)
 
 
 def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from iojoule import __version__
-from iojoule.api.application.simulate import Plan, document, doubts, that_ran
+from iojoule.api.application.simulate import Plan, document, doubts, that_ran, without
 from iojoule.api.jobs.admission import (
     admitted,
     drive_of,
@@ -19,6 +20,8 @@ from iojoule.api.jobs.running import Outcome, Running
 from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines import Limits, RunOptions, engine
+from iojoule.sim.findings import refuse_errors
+from iojoule.sim.known_defects import findings
 from iojoule.sim.result import EngineName, ScenarioResult
 from iojoule.sim.sweep import (
     Axis,
@@ -53,13 +56,22 @@ def planned(request: SimulationRequest) -> Plan:
     refuse_files(scenario, "set")
     axes = [Axis(name, tuple(listed)) for name, listed in request.vary.items()]
     plan = Plan([], [], not axes, axes=axes)
-    with naming("vary"):
-        for values in combinations(axes):
-            own, flows = with_values(device, scenario, values) if values else (device, scenario)
-            labels: dict[str, Any] = {"ssd": request.drive}
-            plan.jobs.append(Job(own, flows, 0, labels | ({"varied": values} if values else {})))
+    lost: list[tuple[Job, InputError]] = []
+    for values in combinations(axes):
+        labels: dict[str, Any] = {"ssd": request.drive} | ({"varied": values} if values else {})
+        job = Job(device, scenario, 0, labels)
+        try:
+            if values:
+                own, flows = with_values(device, scenario, values)
+                job = replace(job, device=own, scenario=flows)
+                refuse_errors(findings(own, flows.flows))
+        except InputError as error:
+            lost.append((job, error))
+        else:
+            plan.jobs.append(job)
     plan.findings.extend(admitted([(job.device, job.scenario, "vary") for job in plan.jobs]))
-    return plan
+    with naming("vary"):
+        return without(plan, lost)
 
 
 def run(running: Running) -> Outcome:

@@ -46,6 +46,10 @@ SMALL = " ".join(
     )
 )  # fmt: skip
 """A drive that wears out within a second, if its blocks bear few erases."""
+CORNER = SMALL.replace("plane=32", "plane=32,64").replace(
+    "static_blocks_per_plane=0", "static_blocks_per_plane=40,0"
+)
+"""Forty blocks of a plane that has 32 are no drive."""
 FLEET = """name = "rack"
 [[domain]]
 name = "rack"
@@ -112,6 +116,7 @@ SHARED = [
     "fleet frontier {fleet} --points 3",
     f"simulate --ssd {DEVICE} --workload {{scenario}} --vary flows.queue_depth=1,2",
     f"simulate --ssd {DEVICE} --workload {{worn}} {SMALL} --vary pe_cycles_limit=1,1000,2",
+    f"simulate --ssd {DEVICE} --workload {{scenario}} {CORNER} --vary flows.seed=1,2",
 ]
 
 
