@@ -40,10 +40,11 @@ test: setup ## linters, types, import layers and all tests but the slow ones
 
 # What measures on virtual disks needs half a core and the right moment: three files at a time, and beside
 # them, on one core and with a session of its own (Linux shares cores among sessions before it looks at
-# nice), what only computes. The rest follows, beginning with what takes longest.
+# nice), what only computes. Who starts processes with sessions of their own, as the service does, would
+# wait for them there. The rest follows, beginning with what takes longest.
 LABS := lab_demo idle_lab observe_lab acting faults power_limit_lab fleet_replay_lab govern_lab
 WAITING := $(LABS:%=tests/end_to_end/test_%.py) tests/measure
-BESIDE := tests/sim tests/model tests/recommender tests/frozen tests/api/jobs tests/api/validating tests/test_house.py
+BESIDE := tests/sim tests/model tests/recommender tests/api/validating
 REST := tests/end_to_end $(filter-out tests/end_to_end tests/__pycache__ $(WAITING) $(BESIDE),$(patsubst %/.,%,$(wildcard tests/*/.)) $(wildcard tests/test_*.py))
 SLOW := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder -m "slow and not soak"
 test-slow: setup ## the tests that compute for long, run whole programs or a browser
