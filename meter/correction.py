@@ -4,7 +4,7 @@ An instrument beside the estimate gives pairs of watts. What it shows is written
 
     watts = sum of factor x part + use of reads x watts + use of writes x watts,
 
-over the parts of the estimate (idle at rest, idle between requests, awake, read, write,
+over the parts of the estimate (idle at rest, asleep, idle between requests, awake, read, write,
 background), so that reads teach nothing about writes, nor requests about rest. The watts beside
 them are what a drive in use draws more than its profile says: a profile that knows hardly any
 joules of a request cannot be mended by a factor. The factors start at 1 with the uncertainty of the
@@ -13,7 +13,10 @@ walks at random, slowly: drives age and warm up, so what was learnt wears off (W
 Introduction to the Kalman Filter, UNC TR 95-041). A workload is wrong by an amount of its own that
 lasts as long as it does: that is one more part of the state, a share of the watts, forgotten as the
 workload changes or time passes, so that many seconds of one workload teach the factors no more than
-it, and many workloads teach them soon.
+it, and many workloads teach them soon. When a drive does what it owes (folding, collecting) is not
+known, only about how much that is: joules by which it is ahead of the profile, or behind, are two
+more parts of the state, and come back within seconds, so that work at another time than expected is
+not taken for more work, or for less.
 What single intervals scatter about all that is kept as its own uncertainty.
 
 A drive that changes at once (another firmware, a mode that nobody modelled), or that the profile is
@@ -33,6 +36,7 @@ from iojoule.model.evaluate.bands import Floats
 
 FACTOR_SD = {
     "rest": 0.07,
+    "asleep": 0.3,
     "idle": 0.07,
     "awake": 0.1,
     "read": 0.1,
@@ -40,7 +44,8 @@ FACTOR_SD = {
     "background": 0.25,
 }
 """Between drives of one model and their environment, by part, where a profile is as sure as
-`USUAL_SD`; assumptions. `rest` is idle power without any request, `idle` that between requests."""
+`USUAL_SD`; assumptions. `rest` is idle power without any request, `asleep` that in a state of
+sleep, `idle` that between requests."""
 
 USES = ("read", "write")
 """What is in use for whom; the watts of it are as uncertain as the first estimate."""
@@ -59,6 +64,13 @@ FACTOR_SD_MOST = 0.8
 
 WALK = 0.0005
 """How far a factor walks in a second, sd: 3 % in an hour; an assumption."""
+
+AHEAD_SECONDS = 10.0
+"""How long a drive is ahead of the profile in what it does on its own behalf, or behind
+(assumption)."""
+
+AHEAD_SHARE = 1.0
+"""Of the watts of such work, sd: an interval may hold all that they can do, or nothing of it."""
 
 WORKLOAD_SECONDS = 30.0
 """How long a workload is wrong by one amount, if it does not change (assumption)."""
@@ -102,21 +114,28 @@ class Observed:
     """One interval, as the profile sees it.
 
     Attributes:
+        seconds: Its length.
         parts: Watts by part of the estimate.
         uses: Share of time in which reads, and writes, were in flight.
         served: Whether the drive completed a command.
+        asleep: Whether it is in a state of sleep.
+        own_watts: What work on its own behalf draws, where there may be any; else 0.
     """
 
+    seconds: float
     parts: Mapping[str, float]
     uses: tuple[float, float]
     served: bool
+    asleep: bool = False
+    own_watts: float = 0.0
 
     def elements(self) -> Floats:
         """What one of each element of the correction's state adds to the watts."""
         idle = self.parts["idle"]
-        own = {**self.parts, "rest": 0.0 if self.served else idle}
-        own["idle"] = idle - own["rest"]
-        return np.array([*(own[name] for name in FACTOR_SD), *self.uses, self.watts])
+        own = {**self.parts, "rest": 0.0, "asleep": 0.0, "idle": 0.0}
+        own["idle" if self.served else "asleep" if self.asleep else "rest"] = idle
+        ahead = 1.0 / self.seconds
+        return np.array([*(own[name] for name in FACTOR_SD), *self.uses, ahead, -ahead, self.watts])
 
     @property
     def watts(self) -> float:
@@ -124,21 +143,30 @@ class Observed:
         return sum(self.parts.values())
 
 
+_USES = slice(len(FACTOR_SD), len(FACTOR_SD) + len(USES))
+_AHEAD, _WAS_AHEAD, _WORKLOAD = range(_USES.stop, _USES.stop + 3)
+_SIZE = _WORKLOAD + 1
+_LASTING = slice(0, _AHEAD)
+"""Of the state: what wears off slowly."""
+
+
 class Correction:
     """Of one drive.
 
-    The state are the factors of `FACTOR_SD`, the watts of `USES`, and the share of the watts by
-    which the present workload is wrong beside them.
+    The state are the factors of `FACTOR_SD`, the watts of `USES`, the joules by which the drive is,
+    and was an interval ago, ahead in its own work, and the share of the watts by which the present
+    workload is wrong beside them.
     """
 
     def __init__(self) -> None:
         self._prior: Floats | None = None
-        self._state = np.concatenate([np.ones(len(FACTOR_SD)), np.zeros(len(USES) + 1)])
-        self._covariance = np.zeros((len(self._state), len(self._state)))
+        self._state = np.zeros(_SIZE)
+        self._state[: len(FACTOR_SD)] = 1.0
+        self._covariance = np.zeros((_SIZE, _SIZE))
         self._workload_share = 0.0
         self._workloads = WORKLOADS_BEFORE
         self._anew = 1.0
-        self._before = np.zeros(len(self._state))
+        self._before = np.zeros(_SIZE)
         self._scatter = 0.0
         self._seen = 0
         self._sums = [0.0, 0.0]
@@ -169,17 +197,23 @@ class Correction:
         if self._prior is None:
             return
         x, before = interval.elements(), self._before
-        moved = float(np.abs(x - before)[:-1].sum()) / max(x[-1], before[-1], 1e-12)
+        moved = float(np.abs(x - before)[_LASTING].sum()) / max(x[-1], before[-1], 1e-12)
         self._before = x
         kept = float(np.exp(-seconds / WORKLOAD_SECONDS - moved / WORKLOAD_CHANGE))
         self._anew = 1.0 - kept**2
-        self._state[-1] *= kept
-        self._covariance[-1] *= kept
-        self._covariance[:, -1] *= kept
-        self._covariance[-1, -1] += self._anew * self._workload_share**2
-        walk = np.full(len(self._state), WALK**2 * seconds)
-        walk[-1] = 0.0
-        self._covariance = _at_most(self._covariance + np.diag(walk), self._prior)
+        step = np.eye(_SIZE)
+        step[_WORKLOAD, _WORKLOAD] = kept
+        step[_AHEAD, _AHEAD] = np.exp(-seconds / AHEAD_SECONDS)
+        step[_WAS_AHEAD, [_AHEAD, _WAS_AHEAD]] = 1.0, 0.0
+        self._state = step @ self._state
+        self._covariance = step @ self._covariance @ step.T
+        self._covariance[_WORKLOAD, _WORKLOAD] += self._anew * self._workload_share**2
+        self._covariance[_AHEAD, _AHEAD] += (
+            AHEAD_SHARE * interval.own_watts * interval.seconds
+        ) ** 2
+        lasting = np.arange(_SIZE)[_LASTING]
+        self._covariance[lasting, lasting] += WALK**2 * seconds
+        self._covariance = _at_most(self._covariance, self._prior)
 
     def learn(
         self, measured_watts: float, measured_sd: float, interval: Observed, sd: float
@@ -238,18 +272,18 @@ class Correction:
 
         Of the parts that an interval shows and none did before; of all without an interval.
         """
-        size = len(self._state)
-        shown = np.ones(size, dtype=bool)
+        shown = np.ones(_SIZE, dtype=bool)
+        shown[[_AHEAD, _WAS_AHEAD]] = False
         if x is not None:
             shown[: len(FACTOR_SD)] = x[: len(FACTOR_SD)] >= SHOWN * watts
-            shown[len(FACTOR_SD) : -1] = x[len(FACTOR_SD) : -1] >= SHOWN
+            shown[_USES] = x[_USES] >= SHOWN
         if self._prior is None:
-            self._prior, self._covariance = np.zeros((size, size)), np.zeros((size, size))
+            self._prior, self._covariance = np.zeros((2, _SIZE, _SIZE))
             self._workload_share = WORKLOAD_SHARE * unsure**0.5
-        fresh = np.flatnonzero(shown & (np.diag(self._prior) == 0.0))
         factors = np.minimum(np.array(list(FACTOR_SD.values())) * unsure, FACTOR_SD_MOST)
         uses = np.full(len(USES), USUAL_SD * unsure * watts)
-        sds = np.concatenate([factors, uses, [self._workload_share]])
+        sds = np.concatenate([factors, uses, np.zeros(2), [self._workload_share]])
+        fresh = np.flatnonzero(shown & (np.diag(self._prior) == 0.0))
         self._prior[fresh, fresh] = self._covariance[fresh, fresh] = sds[fresh] ** 2
 
     def _scatter_variance(self, watts: float) -> float:
@@ -273,7 +307,13 @@ class Correction:
 
 
 def _at_most(covariance: Floats, most: Floats) -> Floats:
-    """The covariance with no variance above those of a diagonal one, correlations kept."""
-    own = np.maximum(np.diag(covariance), np.finfo(float).tiny)
-    scale = np.sqrt(np.minimum(np.diag(most) / own, 1.0))
+    """The covariance with no variance above those of a diagonal one, correlations kept.
+
+    Of what it is ahead by alone, more is bound by how soon it comes back.
+    """
+    own = np.diag(covariance)
+    above = own > np.diag(most)
+    above[[_AHEAD, _WAS_AHEAD]] = False
+    scale = np.ones(_SIZE)
+    scale[above] = np.sqrt(np.diag(most)[above] / own[above])
     return np.asarray(covariance * np.outer(scale, scale))

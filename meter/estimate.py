@@ -74,6 +74,8 @@ LEAST_WATTS = 1e-3
 WORKLOAD_SHARE = 0.1
 """What a fitted profile is wrong by in a workload, as a share of the watts, sd: where its data lie
 is not to be seen. An assumption; an instrument teaches it (`Correction`)."""
+ASLEEP_SHARE = 0.5
+"""Of idle power; a rest that takes less was spent in a state of sleep."""
 SIZE_MAX = 1 << 30
 QUIET_MAX_SECONDS = 1e6
 """A gap of days has gone through every level."""
@@ -142,6 +144,8 @@ class Estimate(_Columns):
         load: How far one of each keeps it awake, shape (n, 4): requests that come at random leave
             it asleep with probability exp(-sum of load x count).
         core_seconds: Core time of the host that each takes, shape (n, 4).
+        own_watts: What work on the drive's own behalf draws where there may be any, else 0.
+        asleep: Whether it spent the interval in a state of sleep; 0 or 1.
     """
 
     idle: Floats
@@ -154,11 +158,13 @@ class Estimate(_Columns):
     joules: Floats
     load: Floats
     core_seconds: Floats
+    own_watts: Floats
+    asleep: Floats
 
     @classmethod
     def nothing(cls, drives: int) -> Estimate:
         """All zero."""
-        return cls(*np.zeros((7, drives)), *np.zeros((3, drives, 4)))
+        return cls(*np.zeros((7, drives)), *np.zeros((3, drives, 4)), *np.zeros((2, drives)))
 
     @property
     def watts(self) -> Floats:
@@ -260,6 +266,7 @@ class DriveModel:
         # a drive that works on its own behalf stays awake, and comes to rest anew when it is done
         waits = np.clip(self._delay - quiet, 0.0, step) * (1.0 - states.ran_full)
         works = np.minimum(step - waits, states.owed_bytes * self._work(states)[0])
+        own = self._own_watts(states)
         after = np.where(works > 0, self._settle, rest + waits)
         left = step - waits - works
         idle, idle_sd = (
@@ -272,7 +279,13 @@ class DriveModel:
         states.rest_seconds[:] = after + left
         sd = np.hypot(np.hypot(idle_sd, background_sd), self.power.session_sd_watts)
         return replace(
-            Estimate.nothing(rows), idle=idle, background=background, sd=sd, profile_sd=sd
+            Estimate.nothing(rows),
+            idle=idle,
+            background=background,
+            sd=sd,
+            profile_sd=sd,
+            own_watts=own,
+            asleep=(idle < ASLEEP_SHARE * at.idle).astype(float),
         )
 
     def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
@@ -284,6 +297,11 @@ class DriveModel:
         states.cache_bytes[:] *= left
         states.ran_full[left == 0.0] = 0.0
         return done * joules / step, done * joules_sd / step
+
+    def _own_watts(self, states: States) -> Floats:
+        """What work on its own behalf draws, where there is any to do."""
+        _, joules, _ = self._work(states)
+        return np.where(joules * states.owed_bytes > 0, self._work_watts, 0.0)
 
     def _work(self, states: States) -> tuple[Floats, Floats, Floats]:
         """Seconds and joules of background work for a byte that is owed, and the sd of these."""
@@ -328,6 +346,7 @@ class DriveModel:
         working = quiet * np.exp(-self._delay * rate)
         beside = np.where(amounts.write_commands > 0, 0.0, BESIDE_READS * step)
         at_once = np.minimum(np.maximum(quiet, beside), serving.room_seconds)
+        own = self._own_watts(states)
         later, later_sd = self._fold(states, np.where(states.ran_full > 0, at_once, working), step)
         states.quiet_seconds[:] = states.rest_seconds[:] = np.minimum(quiet, 1.0 / rate)
         room, work = serving.watts - serving.idle, serving.read + serving.write + serving.background
@@ -344,6 +363,8 @@ class DriveModel:
             joules=serving.joules,
             load=self._load(amounts, serving.alone_seconds),
             core_seconds=serving.core_seconds,
+            own_watts=own,
+            asleep=np.zeros(len(drives)),
         )
 
     def _load(self, amounts: Amounts, alone_seconds: Floats) -> Floats:

@@ -61,8 +61,14 @@ class Meter:
         self.intervals: Intervals | None = None
 
     def rebase(self, key: str, basis: Basis) -> None:
-        """What the estimate of a drive rests on has changed; its joules go on."""
-        self._accounts[key].basis = basis
+        """What the estimate of a drive rests on has changed; its joules go on.
+
+        Another power state was set by a command, which wakes a drive that sleeps.
+        """
+        account = self._accounts[key]
+        if account.basis.power_state != basis.power_state:
+            self._states.rest_seconds[account.row] = 0.0
+        account.basis = basis
 
     def step(
         self, now: Snapshot, measured_watts: Mapping[str, tuple[float, float]] | None = None
@@ -185,7 +191,7 @@ class _Drawn:
     """What n drives drew in an interval, as estimated or as an instrument says."""
 
     def __init__(self, intervals: Intervals, estimate: Estimate) -> None:
-        self._seconds = intervals.seconds + intervals.suspended_seconds
+        self._seconds, self._suspended = intervals.seconds, intervals.suspended_seconds
         self._estimate, self._uses = estimate, _uses(intervals)
         self.served = intervals.commands > 0
         self.parts = np.column_stack([getattr(estimate, name) for name in PARTS])
@@ -196,8 +202,15 @@ class _Drawn:
     ) -> bool:
         """Let an instrument, or what it taught, count for one drive; whether it has drifted."""
         parts = dict(zip(PARTS, self.parts[row].tolist(), strict=True))
-        observed = Observed(parts, tuple(self._uses[row].tolist()), bool(self.served[row]))
-        correction.follow(observed, self._seconds)
+        observed = Observed(
+            self._seconds,
+            parts,
+            tuple(self._uses[row].tolist()),
+            served=bool(self.served[row]),
+            asleep=bool(self._estimate.asleep[row]),
+            own_watts=float(self._estimate.own_watts[row]),
+        )
+        correction.follow(observed, self._seconds + self._suspended)
         drifted = False
         if measured is not None:
             drifted = correction.learn(*measured, observed, float(self._estimate.profile_sd[row]))

@@ -1,13 +1,13 @@
 """Who pays how much, against the Shapley values of a virtual drive's own joules.
 
-The truth is simulated: what the drive draws above idle for each coalition of open loops, all of
-them or sampled orders. The profile is fitted to runs of the same drive at full speed, and to how
-long it stays awake after a read.
+The truth is simulated: what the drive draws above idle for each coalition of applications, all of
+them or sampled orders, until what it does on its own behalf for them is done. The profile is fitted
+to runs of the same drive (`tests.meter.virtual_bench`).
 """
 
 from __future__ import annotations
 
-import csv
+import heapq
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -16,124 +16,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.api.cli.app import run
-from iojoule.datasets.profile import DeviceProfile, IdleBehaviour, Parameter, read_profile
-from iojoule.measure.lab import drives
+from iojoule.datasets.profile import DeviceProfile
 from iojoule.meter.meter import Meter
 from iojoule.meter.readings import Basis
-from iojoule.sim.engines import RunOptions, engine
-from iojoule.sim.physical_options import HostOptions
-from iojoule.sim.result import EngineName, ScenarioResult
-from iojoule.sim.workload import AddressDistribution, FlowConfig, Generator, Scenario
+from iojoule.sim import _core
+from iojoule.sim.engines.embedded import native
 from tests.meter.shapley import Floats, exact_shapley, sampled_shapley
 from tests.meter.test_groups import Bench
+from tests.meter.virtual_bench import MANY, fitted, without_sleep
+from tests.meter.virtual_drive import SECOND, SIZE, VirtualDrive, device_of
 
-SECONDS = 20
-SECTOR = 512
-DEVICE = drives.find(drives.DEFAULT).device
+SECONDS, WRITTEN_SECONDS = 20, 200
+"""Of a load that only reads, and of one that also writes: a drive folds block by block, so that it
+takes many of them until every write costs the same."""
+REST_SECONDS = 20
+"""Until what writes leave behind is done."""
+DEVICE = without_sleep(device_of("lab-nvme"))
 IDLE_WATTS = DEVICE.physical.power.states[0].idle_power_watts
-COLUMNS = (
-    "operation", "request_bytes", "queue_depth", "pattern", "bytes_per_second", "latency_ns",
-    "watts", "idle_watts",
-)  # fmt: skip
-MAP = """
-schema_version = 1
-[constants]
-jobs = 1
-engine = "io_uring"
-scheduler = "none"
-power_state = 0
-device_model = "iojoule lab NVMe"
-[columns]
-operation = "operation"
-pattern = "pattern"
-request_bytes = "request_bytes"
-queue_depth = "queue_depth"
-throughput_bytes_per_second = { column = "bytes_per_second", unit = "B/s" }
-latency_mean_ns = { column = "latency_ns", unit = "ns" }
-device_power_watts = { column = "watts", unit = "W" }
-idle_power_watts = { column = "idle_watts", unit = "W" }
-"""
-
-
-def simulated(flows: tuple[FlowConfig, ...]) -> ScenarioResult:
-    power = DEVICE.physical.power.model_copy(update={"autonomous_transitions": ()})
-    physical = DEVICE.physical.model_copy(update={"power": power})
-    awake = DEVICE.model_copy(update={"physical": physical})
-    return engine(EngineName.EMBEDDED).run(awake, Scenario(flows=flows), RunOptions())
-
-
-def dynamic_joules(done: ScenarioResult) -> float:
-    """Above idle, for as long as the run took: the last of few requests may come long before the
-    end."""
-    joules, watts = done.device.energy_joules_total, done.device.power_watts_mean
-    assert joules is not None
-    assert watts is not None
-    return joules - IDLE_WATTS * joules / watts
-
-
-def flow(operation: str, size: int, seconds: int, **more: object) -> FlowConfig:
-    return FlowConfig.model_validate(
-        {
-            "read_percent": 100 if operation == "read" else 0,
-            "size_mean_sectors": size // SECTOR,
-            "alignment_sectors": size // SECTOR,
-            "stop_ns": seconds * 10**9,
-            **more,
-        }
-    )
 
 
 @pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> DeviceProfile:
-    folder = tmp_path_factory.mktemp("fair")
-    points = [
-        *(("read", size, depth, "random") for size in (4, 16, 64) for depth in (1, 4, 16, 64)),
-        *(("write", size, depth, "random") for size in (4, 16, 64) for depth in (1, 4, 16)),
-        *(("read", size, depth, "sequential") for size in (16, 64) for depth in (1, 8)),
-    ]
-    with (folder / "runs.csv").open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(COLUMNS)
-        for operation, kib, depth, pattern in points:
-            order = AddressDistribution.STREAMING
-            if pattern == "random":
-                order = AddressDistribution.RANDOM_UNIFORM
-            done = simulated(
-                (flow(operation, 1024 * kib, 4, queue_depth=depth, address_distribution=order),)
-            )
-            (one,) = done.flows
-            joules = done.device.energy_joules_total
-            assert joules is not None
-            moved = (one.bytes_read + one.bytes_written) / 4
-            table.writerow(
-                [operation, 1024 * kib, depth, pattern, moved, one.drt_ns, joules / 4, IDLE_WATTS]
-            )
-    (folder / "map.toml").write_text(MAP)
-    words = ["import", "csv", str(folder / "runs.csv"), "--columns", str(folder / "map.toml")]
-    assert run([*words, "-o", str(folder / "runs")]) == 0
-    assert run(["fit", str(folder / "runs"), "-o", str(folder / "profile.json")]) == 0
-    fitted = read_profile(folder / "profile.json")
-    return fitted.model_copy(update={"idle": idle_behaviour(fitted)})
-
-
-def idle_behaviour(fitted: DeviceProfile) -> IdleBehaviour:
-    """How long the drive stays awake: what reads far apart take beyond those back to back."""
-    joules = []
-    for host in ({"queue_depth": 1}, {"generator": Generator.BANDWIDTH, "arrivals": 5.0}):
-        rate = host.pop("arrivals", None)
-        if rate is not None:
-            host["host"] = HostOptions(arrivals_per_second=rate)
-        done = simulated((flow("read", 4096, SECONDS, **host),))
-        joules.append(dynamic_joules(done) / (done.flows[0].bytes_read / 4096))
-    assert fitted.device_power is not None
-    awake = fitted.device_power.parameters[0].value - IDLE_WATTS
-    seconds = max(joules[1] - joules[0], 1e-4 * awake) / awake
-    settle, wake = (
-        Parameter(name=name, value=value, sd=0.3, unit="s", source="runs", evidence="measured")
-        for name, value in (("settle_seconds", seconds), ("wake_seconds", 1e-4))
-    )
-    return IdleBehaviour(settle_seconds=settle, wake_seconds=wake)
+def profile() -> DeviceProfile:
+    return fitted("lab-nvme", DEVICE, MANY)
 
 
 @dataclass(frozen=True)
@@ -144,21 +48,25 @@ class Group:
     kib: int
     rate: float
 
+    def arrivals(self, seed: int, seconds: int) -> list[tuple[int, int]]:
+        """When requests come, ns, and to which sectors."""
+        random = np.random.default_rng((41, seed))
+        times = np.cumsum(random.exponential(SECOND / self.rate, int(3 * self.rate * seconds) + 50))
+        places = random.integers(SIZE // (self.kib * 1024), size=len(times)) * (self.kib * 2)
+        soon = times < seconds * SECOND
+        return list(zip(times[soon].astype(int).tolist(), places[soon].tolist(), strict=True))
+
 
 class Truth:
     """Joules a second above idle of each coalition."""
 
     def __init__(self, groups: list[Group]) -> None:
-        self.flows = [
-            flow(
-                one.operation,
-                1024 * one.kib,
-                SECONDS,
-                generator=Generator.BANDWIDTH,
-                seed=number + 1,
-                host=HostOptions(arrivals_per_second=float(one.rate)),
-            )
-            for number, one in enumerate(groups)
+        self.groups = groups
+        writes = any(one.operation == "write" for one in groups)
+        self.seconds = WRITTEN_SECONDS if writes else SECONDS
+        self.arrivals = [
+            [(at_ns, row, sector) for at_ns, sector in one.arrivals(row, self.seconds)]
+            for row, one in enumerate(groups)
         ]
         self.of = cache(self._of)
 
@@ -166,35 +74,46 @@ class Truth:
         return self.of(tuple(np.flatnonzero(members).tolist()))
 
     def _of(self, members: tuple[int, ...]) -> float:
-        if not members:
-            return 0.0
-        return dynamic_joules(simulated(tuple(self.flows[row] for row in members))) / SECONDS
+        drive = _core.LiveDrive(native(VirtualDrive.metered(DEVICE)))
+        for number, (at_ns, row, sector) in enumerate(
+            heapq.merge(*(self.arrivals[row] for row in members))
+        ):
+            one = self.groups[row]
+            drive.submit(one.operation, sector, 2 * one.kib, number, at_ns)
+        until = self.seconds + REST_SECONDS
+        drive.advance(until * SECOND)
+        joules = float(np.sum(drive.take_steps()[1]))
+        return (joules - IDLE_WATTS * until) / self.seconds
 
 
 def shares_of(profile: DeviceProfile, truth: Truth, folder: Path) -> Floats:
     """What the meter tells of each group, as a share of all of them."""
-    done = simulated(tuple(truth.flows))
+    drive = VirtualDrive(DEVICE)
     bench = Bench(folder)
     bench.meter = Meter(lambda _: Basis(profile, "profile"))
+    for row in range(len(truth.groups)):
+        bench.group(f"g{row}")
     bench.begin()
-    took_ms = np.zeros(2)
-    for row, (one, asked) in enumerate(zip(done.flows, truth.flows, strict=True)):
-        size = asked.size_mean_sectors * SECTOR
-        moved = np.array([one.bytes_read, one.bytes_written])
-        reads, writes = (int(count) for count in moved // size)
-        bench.group(f"g{row}", reads=reads, writes=writes, size=size)
-        took_ms += moved / size * one.drt_ns * 1e-6
-    values = bench.host.counters["nvme0n1"]
-    values[3], values[7] = (int(ms) for ms in took_ms)
-    values[9] = int(-1e3 * SECONDS * np.expm1(-took_ms.sum() / (1e3 * SECONDS)))
-    bench.host.write()
-    readings = bench.meter.step(bench.clock.look(SECONDS))
-    assert bench.meter.intervals is not None
-    bench.divided.step(bench.meter.intervals, readings, {})
+    arrivals = list(heapq.merge(*truth.arrivals))
+    for second in range(1, truth.seconds + REST_SECONDS + 1):
+        submitted = np.zeros(len(truth.groups), dtype=int)
+        while arrivals and arrivals[0][0] < second * SECOND:
+            at_ns, row, sector = arrivals.pop(0)
+            drive.rest((at_ns - drive.now_ns) / SECOND)
+            one = truth.groups[row]
+            drive.submit(sector, 2 * one.kib, writes=one.operation == "write")
+            submitted[row] += 1
+        drive.align()
+        for row, one in enumerate(truth.groups):
+            count = {f"{one.operation}s": int(submitted[row])}
+            bench.group(f"g{row}", size=1024 * one.kib, **count)
+        bench.host.counters["nvme0n1"] = list(drive.looks[-1][0])
+        bench.host.write()
+        reading = bench.step()
     sums = bench.sums()
-    assert sum(one.joules for one in sums.values()) == pytest.approx(readings[0].joules, rel=1e-12)
+    assert sum(one.joules for one in sums.values()) == pytest.approx(reading.joules, rel=1e-12)
     assert min(one.joules for one in sums.values()) >= 0
-    joules = np.array([sums[f"/g{row}"].joules for row in range(len(truth.flows))])
+    joules = np.array([sums[f"/g{row}"].joules for row in range(len(truth.groups))])
     return np.asarray(joules / joules.sum())
 
 
@@ -216,7 +135,7 @@ FEW = {
          ((4, 40), (4, 80), (16, 20), (16, 35), (64, 6), (64, 10), (4, 25), (16, 12))],
         0.10,
     ),
-    "both": ([("read", 4, 100), ("read", 64, 15), ("write", 4, 90), ("write", 16, 50)], 0.10),
+    "both": ([("read", 4, 100), ("read", 64, 15), ("write", 4, 90), ("write", 16, 50)], 0.13),
 }  # fmt: skip
 
 
@@ -256,11 +175,13 @@ def test_shares_of_random_readers(profile: DeviceProfile, tmp_path: Path) -> Non
     assert found.max() <= 0.10
 
 
+@pytest.mark.slow
 def test_shares_of_random_readers_and_writers(profile: DeviceProfile, tmp_path: Path) -> None:
-    """A write costs by what the cache makes of it, which no law of rates tells.
+    """A write costs by what the drive makes of it, which no law of rates tells.
 
-    A single 4 KiB write programs a whole page where a stream of them fills it, and the cache is
-    folded for some coalitions, whose pauses are long enough, and not for others.
+    A single write of 4 KiB programs a whole page, to be folded later, where a stream of them fills
+    it; and among others a group's writes find a full cache, or no pause to fold it in, that alone
+    would have found both.
     """
     found = of_random_mixes(profile, tmp_path, share_of_reads=0.6)
     assert np.median(found) <= 0.06

@@ -12,30 +12,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
-import numpy as np
 import pytest
 
-from iojoule.api.application.meter_basis import DriveState, ask, in_state
+from iojoule.api.application.meter_basis import DriveState, ask
 from iojoule.datasets.profile import DeviceProfile, read_profile
 from iojoule.measure.drive.nvme import POWER_MANAGEMENT, NvmeController
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
-from iojoule.meter.counters import BlockCounters, Snapshot
-from iojoule.meter.meter import Meter
-from iojoule.meter.readings import Basis
+from iojoule.meter.counters import BlockCounters
 from iojoule.model.prior.classes import class_profile
 from tests.measure.lab.conftest import missing_for_a_disk, need
-from tests.meter.virtual_load import LOADS, PHYSICS, drive_text
+from tests.meter.judgement import Passed, judged
+from tests.meter.virtual_drive import LOADS, PHYSICS, drive_text
 
 pytestmark = pytest.mark.soak
 
 IOJOULE = str(Path(sys.executable).parent / "iojoule")
 SECONDS = 600
-INSTRUMENT_SECONDS = 60
 PLAN = """
 schema_version = 1
 name = "meter"
@@ -77,28 +73,25 @@ TEN = [
 FIELDS = ("name", "operation", "pattern", "sizes", "depths", "states", "more")
 
 
-class Recorded:
-    """Counters once a second, with what the drive truly drew and the state it was in."""
+class Watched:
+    """A drive looked at once a second, with what it truly drew and the state it was in."""
 
     def __init__(self, lab: LabClient) -> None:
         self.drive = Path(str(lab.state["drive"]))
         self.nvme = NvmeController(Path(str(lab.state["controller"])))
         self.said: DriveState = ask(self.nvme)
-        self.looks: list[Snapshot] = []
-        self.truth: list[float] = []
-        self.states: list[int] = []
+        self.seconds: list[Passed] = []
         self._state = 0
         counters = BlockCounters(also=(self.drive.name,), only=(self.drive.name,))
-        self.looks.append(counters.read())
+        self.begin = counters.read()
         begin = time.monotonic_ns()
         load = Thread(target=self._load, args=(time.monotonic() + SECONDS,))
         load.start()
         while load.is_alive():
             time.sleep(max(0.0, 1.0 - (time.monotonic_ns() - begin) / 1e9))
-            self.looks.append(counters.read())
-            end = time.monotonic_ns()
-            self.truth.append(lab.disk.joules(begin, end) / ((end - begin) / 1e9))
-            self.states.append(self._state)
+            look, end = counters.read(), time.monotonic_ns()
+            watts = lab.disk.joules(begin, end) / ((end - begin) / 1e9)
+            self.seconds.append(Passed(look, watts, self._state))
             begin = end
         counters.close()
 
@@ -120,28 +113,6 @@ class Recorded:
                      "--output=/dev/null", *load.words],
                     check=True,
                 )  # fmt: skip
-
-    def error(self, profile: DeviceProfile, source: str, *, instrument: bool) -> tuple[float, bool]:
-        """Error of the joules after the first minute, and whether they are in the interval."""
-        (drive,) = self.looks[0].drives
-        bases = [
-            in_state(Basis(profile, source), drive, Path("/sys"), replace(self.said, power_state=n))
-            for n in range(3)
-        ]
-        meter = Meter(lambda _: bases[0])
-        meter.step(self.looks[0])
-        sums, passed = np.zeros(4), 0.0
-        for look, watts, state in zip(self.looks[1:], self.truth, self.states, strict=True):
-            meter.rebase(drive.key, bases[state])
-            measured = {drive.name: (watts, 0.01)}
-            with_it = instrument and passed < INSTRUMENT_SECONDS
-            (reading,) = meter.step(look, measured if with_it else None)
-            passed += reading.seconds
-            if passed > INSTRUMENT_SECONDS:
-                told = (reading.watts, reading.watts_low, reading.watts_high, watts)
-                sums += reading.seconds * np.array(told)
-        joules, low, high, truth = sums
-        return float(joules / truth - 1.0), bool(low <= truth <= high)
 
 
 def profile_of(lab: LabClient, out: Path, sweeps: list[tuple[str, ...]]) -> DeviceProfile:
@@ -190,12 +161,17 @@ def test_joules_of_ten_minutes_of_changing_load(
     many, ten = profile_of(lab, tmp_path / "many", MANY), profile_of(lab, tmp_path / "ten", TEN)
     for name, value in lab.environment().items():
         monkeypatch.setenv(name, value)
-    recorded = Recorded(lab)
+    watched = Watched(lab)
     of_kind = class_profile(rotates=False, nvme=True)
     profiles = {"fitted": many, "ten runs": ten, "kind": of_kind}
     found = {
-        (name, instrument): recorded.error(
-            profile, "class" if name == "kind" else "profile", instrument=instrument
+        (name, instrument): judged(
+            profile,
+            "class" if name == "kind" else "profile",
+            watched.said,
+            watched.begin,
+            watched.seconds,
+            instrument=instrument,
         )
         for name, profile in profiles.items()
         for instrument in (False, True)

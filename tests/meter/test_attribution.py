@@ -150,8 +150,10 @@ def test_equal_io_pays_equally_whatever_the_names(
 
 
 @given(
-    arrays.arrays(np.float64, (3, 5), elements=st.floats(0.0, 1e6, allow_subnormal=False)),
-    arrays.arrays(np.float64, 5, elements=st.floats(0.0, 100.0, allow_subnormal=False)),
+    arrays.arrays(
+        np.float64, (3, 5), elements=st.floats(0.0, 1e6, width=32, allow_subnormal=False)
+    ),
+    arrays.arrays(np.float64, 5, elements=st.floats(0.0, 100.0, width=32, allow_subnormal=False)),
     st.booleans(),
 )
 def test_two_halves_are_the_whole_at_constant_load(

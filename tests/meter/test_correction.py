@@ -13,8 +13,8 @@ SD = 0.1
 
 def interval(read: float = 0.0, write: float = 0.0, idle: float = 1.0) -> Observed:
     parts = dict.fromkeys(FACTOR_SD, 0.0) | {"idle": idle, "read": read, "write": write}
-    del parts["rest"]
-    return Observed(parts, (min(read, 1.0), min(write, 1.0)), served=read + write > 0)
+    del parts["rest"], parts["asleep"]
+    return Observed(1.0, parts, (min(read, 1.0), min(write, 1.0)), served=read + write > 0)
 
 
 def teach(correction: Correction, seen: Observed, measured: float, seconds: int = 1) -> None:
@@ -74,11 +74,13 @@ def test_a_profile_without_joules_of_requests_is_mended_by_watts_of_use() -> Non
     correction, rng = Correction(), np.random.default_rng(7)
     for turn in range(20):
         seen = interval(read=0.01) if turn % 2 else interval(idle=1.0)
-        seen = Observed(seen.parts, (float(rng.uniform(0.6, 1.0)) * (turn % 2), 0.0), seen.served)
+        seen = Observed(
+            1.0, seen.parts, (float(rng.uniform(0.6, 1.0)) * (turn % 2), 0.0), seen.served
+        )
         for _ in range(5):
             correction.follow(seen, 1.0)
             correction.learn(1.0 + 2.0 * seen.uses[0], 0.01, seen, 0.5 * seen.watts)
-    new = Observed(interval(read=0.01).parts, (1.0, 0.0), served=True)
+    new = Observed(1.0, interval(read=0.01).parts, (1.0, 0.0), served=True)
     correction.follow(new, 1.0)
     assert correction.corrected(new).watts == pytest.approx(3.0, rel=0.1)
 
@@ -100,3 +102,32 @@ def test_a_profile_and_an_instrument_without_uncertainty() -> None:
     corrected = correction.corrected(seen)
     assert seen.watts <= corrected.watts <= 5.0
     assert 0 < corrected.sd < np.inf
+
+
+def test_work_at_another_time_is_not_taken_for_less_work() -> None:
+    """The drive does all that the profile says, some seconds later or sooner."""
+    rng = np.random.default_rng(8)
+    correction, nothing = Correction(), dict.fromkeys(FACTOR_SD, 0.0)
+    del nothing["rest"], nothing["asleep"]
+    for _ in range(8):
+        shift = int(rng.integers(-3, 4))
+        for second in range(20):
+            works, did = (3.0 * (5 <= at < 12) for at in (second, second - shift))
+            seen = Observed(
+                1.0,
+                nothing | {"idle": 1.0, "background": works},
+                (0.0, 0.0),
+                served=True,
+                own_watts=3.0,
+            )
+            teach(correction, seen, 1.0 + did)
+    assert correction.factors["background"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_sleep_teaches_nothing_about_rest() -> None:
+    correction, awake = Correction(), interval()
+    asleep = Observed(1.0, awake.parts | {"idle": 0.05}, (0.0, 0.0), served=False, asleep=True)
+    teach(correction, asleep, 0.1, seconds=30)
+    correction.follow(awake, 600.0)
+    assert correction.factors["asleep"] > 1.2
+    assert correction.corrected(awake).watts == pytest.approx(awake.watts, rel=0.01)

@@ -8,8 +8,10 @@ import pytest
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.meter.correction import WORKLOAD_SHARE
 from iojoule.meter.counters import APPEARED, RESET, VANISHED, Snapshot
+from iojoule.meter.idle import Descent
 from iojoule.meter.meter import DRIFTED, POWER_LIMITED, SUSPENDED, Meter
 from iojoule.meter.readings import PARTS, Basis
+from iojoule.model.evaluate.bands import Interval
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.classes import class_profile
 from tests.meter.hosts import Clock, Host
@@ -80,6 +82,20 @@ def test_a_limit_makes_an_estimate_less_certain_and_a_measurement_not(clock: Clo
     (estimated,) = metered.step(clock.look(1.0))
     (measured,) = metered.step(clock.look(1.0), {"nvme0n1": (3.4, 0.01)})
     assert (estimated.reasons, measured.reasons) == ((POWER_LIMITED,), ())
+
+
+def test_who_sets_another_power_state_wakes_the_drive(clock: Clock) -> None:
+    levels = tuple(Interval(value=watts, low=watts, high=watts) for watts in (1.0, 1.0, 0.1))
+    sleep = Descent(levels, (0.1, 5.0))
+    first, second = (Basis(PROFILE, "profile", power_state=state, sleep=sleep) for state in (0, 1))
+    metered, look = Meter(lambda drive: first), clock.look()
+    metered.step(look)
+    watts = []
+    for basis in (first, first, second):
+        metered.rebase(look.drives[0].key, basis)
+        watts.append(metered.step(clock.look(1.0))[0].watts)
+    assert watts[0] == watts[1] == pytest.approx(0.1)
+    assert watts[2] > 0.3
 
 
 def test_a_suspended_machine_is_named_and_its_time_is_unmetered(clock: Clock) -> None:

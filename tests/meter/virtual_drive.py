@@ -6,12 +6,16 @@ Ten minutes take half a second, and the same seed gives the same. What the host 
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.measure.drive.block_device import Stat
 from iojoule.sim import _core
@@ -54,6 +58,14 @@ def drive_text(physics: str) -> str:
         assert before in text
         text = text.replace(before, after)
     return text
+
+
+def device_of(physics: str) -> DeviceConfig:
+    """The same as the simulator reads it."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "drive.toml"
+        path.write_text(drive_text(physics), encoding="utf-8")
+        return read_drive(path).device
 
 
 @dataclass(frozen=True)
@@ -100,91 +112,130 @@ LOADS: list[Load | None] = [
 """None is a rest, in which the drive may fall asleep."""
 
 
+class Done(NamedTuple):
+    """One request that was served."""
+
+    since_ns: int
+    done_ns: int
+    size: int
+    writes: bool
+
+
 class VirtualDrive:
     """A drive with a host's counters.
 
     Attributes:
+        device: Its physics.
         looks: Its counters as in /sys/block/X/stat, and its power state, at the end of each second.
+        now_ns: Time since it was made.
+        power_state: That it was told last.
     """
 
-    def __init__(self, path: Path, physics: str) -> None:
-        path.write_text(drive_text(physics), encoding="utf-8")
-        self.device = self._metered(read_drive(path).device)
+    def __init__(self, device: DeviceConfig) -> None:
+        self.device = self.metered(device)
         self.looks: list[tuple[list[int], int]] = []
+        self.now_ns, self.power_state = 0, 0
         self._counters = [0] * 17
         self._live = _core.LiveDrive(native(self.device))
-        self._now, self._cookie, self._state = 0, 0, 0
+        self._cookie = 0
         self._flying: dict[int, tuple[bool, int, int]] = {}  # writes, since, sectors
         self._took_ms, self._busy_ms, self._busy_since = [0.0, 0.0], 0.0, 0
         self._joules = np.zeros(0)
+        self._done: list[Done] = []
 
     @staticmethod
-    def _metered(device: DeviceConfig) -> DeviceConfig:
+    def metered(device: DeviceConfig) -> DeviceConfig:
+        """With joules of each hundredth of a second."""
         values = device.model_dump()
         values["physical"]["energy"]["power_step_ns"] = STEP
         return DeviceConfig.model_validate(values)
 
-    def set_power_state(self, state: int) -> None:
-        self._live.set_power_state(state, self._now)
-        self._state = state
+    def use(self, times: float = 3.0) -> None:
+        """Write all of it so many times at random, and let it rest: no drive is new for long."""
+        self.run(Load("randwrite", 64, 8), random.Random(0), size_total=int(times * SIZE))
+        self.rest(60.0)
+        self.align()
 
-    def run(self, load: Load | None, seconds: int, rng: random.Random) -> None:
-        """Serve the load for so long, and what is in flight then to its end."""
-        until = self._now + seconds * SECOND
-        if load is None:
-            self._advance(until, [])
-            return
-        begins = [self._now] * load.depth
-        slots, place, begun, free_from = SIZE // (load.kib * 1024), 0, 0, 0
-        while self._now < until:
-            while begins and begins[0] <= self._now:
+    def set_power_state(self, state: int) -> None:
+        self._live.set_power_state(state, self.now_ns)
+        self.power_state = state
+
+    def run(
+        self, load: Load, rng: random.Random, seconds: float = math.inf, size_total: int = 0
+    ) -> list[Done]:
+        """Serve the load for so long, or so many bytes of it, and what is in flight to its end.
+
+        As with fio, runs of one kind go to the same places at random, each once (`randrepeat`,
+        `norandommap`).
+        """
+        self._done = []
+        until = self.now_ns + seconds * SECOND
+        most = size_total // (load.kib * 1024) if size_total else math.inf
+        begins = [self.now_ns] * load.depth
+        slots, begun, free_from = SIZE // (load.kib * 1024), 0, 0
+        places = list(range(slots))
+        if load.rw not in ("read", "write"):
+            random.Random(load.kib).shuffle(places)
+        while self.now_ns < until and begun < most:
+            while begins and begins[0] <= self.now_ns and begun < most:
                 heapq.heappop(begins)
-                if free_from > self._now:
+                if free_from > self.now_ns:
                     heapq.heappush(begins, free_from)
                     continue
-                place = (place + 1) % slots if load.rw == "read" else rng.randrange(slots)
-                writes = load.rw == "randwrite" or (load.rw == "randrw" and rng.random() >= 0.7)
-                self._submit(place, load.kib * 2, writes=writes)
+                place = places[begun % slots]
+                mixed = load.rw == "randrw"
+                writes = "write" in load.rw or (mixed and rng.random() >= 0.7)
+                self.submit(place * load.kib * 2, load.kib * 2, writes=writes)
                 begun += 1
                 if load.per_second:
-                    free_from = self._now + SECOND // load.per_second
+                    free_from = self.now_ns + SECOND // load.per_second
                 elif load.pause_after and begun % load.pause_after == 0:
-                    free_from = self._now + SECOND // 2
-            upcoming = max(self._live.next_event_ns, self._now)
-            self._advance(min(upcoming, begins[0] if begins else until, until), begins)
+                    free_from = self.now_ns + SECOND // 2
+            upcoming = max(self._live.next_event_ns, self.now_ns)
+            self._advance(int(min(upcoming, begins[0] if begins else until, until)), begins)
         while self._flying:
-            self._advance(max(self._live.next_event_ns, self._now), begins)
+            self._advance(max(self._live.next_event_ns, self.now_ns), begins)
+        return self._done
+
+    def rest(self, seconds: float) -> None:
+        """Nothing is asked for so long."""
+        self._advance(self.now_ns + round(seconds * SECOND), [])
 
     def align(self) -> None:
         """Rest until a second is full."""
         self._advance((len(self.looks) + 1) * SECOND, [])
 
-    def watts(self, begin_seconds: int, end_seconds: int) -> float:
-        """What the drive drew on average; up to now."""
+    def joules(self, begin_ns: int, end_ns: int) -> NDArray[np.float64]:
+        """Of each hundredth of a second of a time that is past."""
         _, joules = self._live.take_steps()
         self._joules = np.concatenate([self._joules, joules])
-        steps = SECOND // STEP
-        chosen = self._joules[begin_seconds * steps : end_seconds * steps]
-        return float(chosen.sum()) / (end_seconds - begin_seconds)
+        return self._joules[begin_ns // STEP : end_ns // STEP]
 
-    def _submit(self, place: int, sectors: int, *, writes: bool) -> None:
+    def watts(self, begin_ns: int, end_ns: int) -> float:
+        """What the drive drew on average."""
+        joules = self.joules(begin_ns, end_ns)
+        return float(joules.mean()) / (STEP / SECOND)
+
+    def submit(self, sector: int, sectors: int, *, writes: bool) -> None:
+        """A request comes now."""
         if not self._flying:
-            self._busy_since = self._now
-        self._flying[self._cookie] = (writes, self._now, sectors)
+            self._busy_since = self.now_ns
+        self._flying[self._cookie] = (writes, self.now_ns, sectors)
         kind = "write" if writes else "read"
-        self._live.submit(kind, place * sectors, sectors, self._cookie, self._now)
+        self._live.submit(kind, sector, sectors, self._cookie, self.now_ns)
         self._cookie += 1
 
     def _advance(self, until_ns: int, begins: list[int]) -> None:
         """Time goes on, with a look at each full second; who was served may begin anew."""
         while (second := (len(self.looks) + 1) * SECOND) <= until_ns:
             self._pass(second, begins)
-            self.looks.append((list(self._counters), self._state))
+            self.looks.append((list(self._counters), self.power_state))
         self._pass(until_ns, begins)
 
     def _pass(self, until_ns: int, begins: list[int]) -> None:
         for cookie, done_ns in self._live.advance(until_ns):
             writes, since_ns, sectors = self._flying.pop(cookie)
+            self._done.append(Done(since_ns, done_ns, 512 * sectors, writes))
             first = Stat.WRITES if writes else Stat.READS
             self._counters[first] += 1
             self._counters[first + Stat.READ_SECTORS] += sectors
@@ -192,8 +243,8 @@ class VirtualDrive:
             if not self._flying:
                 self._busy_ms += (done_ns - self._busy_since) / 1e6
             heapq.heappush(begins, done_ns)
-        self._now = max(self._now, until_ns)
-        busy_ms = self._busy_ms + ((self._now - self._busy_since) / 1e6 if self._flying else 0.0)
+        self.now_ns = max(self.now_ns, until_ns)
+        busy_ms = self._busy_ms + ((self.now_ns - self._busy_since) / 1e6 if self._flying else 0.0)
         self._counters[Stat.READ_MS], self._counters[Stat.WRITE_MS] = map(int, self._took_ms)
         self._counters[Stat.BUSY_MS] = int(busy_ms)
         self._counters[Stat.WAITED_MS] = int(sum(self._took_ms))
@@ -208,14 +259,33 @@ class Second:
     power_state: int
 
 
-def record(path: Path, physics: str, seed: int, seconds: int = 600) -> list[Second]:
+@dataclass(frozen=True)
+class Recorded:
+    """Seconds of a drive, and its counters before."""
+
+    begin: Sequence[int]
+    seconds: Sequence[Second]
+
+
+def record(physics: str, seed: int, seconds: int = 600) -> Recorded:
     """Loads, rests and power states in turn, drawn by the seed."""
-    drive, rng = VirtualDrive(path, physics), random.Random(seed)
-    while len(drive.looks) <= seconds:  # one more: what still draws from the last
+    drive, rng = VirtualDrive(device_of(physics)), random.Random(seed)
+    drive.use()
+    first = len(drive.looks)
+    while len(drive.looks) <= first + seconds:  # one more: what still draws from the last
         for load in rng.sample(LOADS, len(LOADS)):
-            drive.set_power_state(rng.choice([0, 0, 0, 1, 2]))
-            drive.run(load, rng.randint(3, 7) * (1 if load else 3), rng)
-    return [
-        Second(counters, drive.watts(second, second + 1), state)
-        for second, (counters, state) in enumerate(drive.looks[:seconds])
-    ]
+            state = rng.choice([0, 0, 0, 1, 2])
+            if state != drive.power_state:  # it wakes the drive
+                drive.set_power_state(state)
+            lasts = rng.randint(3, 7) * (1 if load else 3)
+            if load is None:
+                drive.rest(lasts)
+            else:
+                drive.run(load, rng, lasts)
+    return Recorded(
+        drive.looks[first - 1][0],
+        [
+            Second(counters, drive.watts(second * SECOND, (second + 1) * SECOND), state)
+            for second, (counters, state) in enumerate(drive.looks[first : first + seconds], first)
+        ],
+    )
