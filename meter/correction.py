@@ -309,7 +309,7 @@ class Correction:
 def _at_most(covariance: Floats, most: Floats) -> Floats:
     """The covariance with no variance above those of a diagonal one, correlations kept.
 
-    Of what it is ahead by alone, more is bound by how soon it comes back.
+    Joules ahead of the profile have no such bound: they come back by themselves.
     """
     own = np.diag(covariance)
     above = own > np.diag(most)

@@ -37,7 +37,7 @@ IDLE_WATTS = DEVICE.physical.power.states[0].idle_power_watts
 
 @pytest.fixture(scope="module")
 def profile() -> DeviceProfile:
-    return fitted("lab-nvme", DEVICE, MANY)
+    return fitted("lab-nvme", DEVICE, MANY, characterised=True)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def of_seeds(
 @pytest.mark.parametrize("physics", PHYSICS)
 def test_a_fitted_profile_is_near_the_truth(physics: str, tmp_path: Path) -> None:
     """In half an hour: how much writes leave behind depends on what they overwrite."""
-    profile = fitted(physics, device_of(physics), MANY)
+    profile = fitted(physics, device_of(physics), MANY, characterised=True)
     found = of_seeds(physics, profile, tmp_path, SEEDS, instrument=False)
     assert abs(np.mean([one.error for one in found])) <= 0.05
     assert all(one.inside for one in found)
@@ -90,7 +90,7 @@ def test_ten_runs_and_a_kind_are_as_near_as_they_say(tmp_path: Path) -> None:
     """A minute of an instrument brings a kind nearer, not to half: it rarely shows all loads."""
     ten, kind, helped = [], [], []
     for physics in PHYSICS:
-        profile = fitted(physics, device_of(physics), TEN)
+        profile = fitted(physics, device_of(physics), TEN, characterised=False)
         ten += of_seeds(physics, profile, tmp_path / physics / "ten", SEEDS, instrument=False)
         for found, instrument in ((kind, False), (helped, True)):
             found += of_seeds(
@@ -107,6 +107,6 @@ def test_an_instrument_leaves_a_fitted_profile_near_the_truth(tmp_path: Path) ->
     """What a minute shows is not what ten bring: it may not lead far away."""
     found = []
     for physics in PHYSICS:
-        profile = fitted(physics, device_of(physics), MANY)
+        profile = fitted(physics, device_of(physics), MANY, characterised=True)
         found += of_seeds(physics, profile, tmp_path / physics, SEEDS, instrument=True)
     assert np.median([abs(one.error) for one in found]) <= 0.03

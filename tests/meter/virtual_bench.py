@@ -65,8 +65,10 @@ def declared(device: DeviceConfig) -> list[DeclaredState]:
     ]
 
 
-def fitted(name: str, device: DeviceConfig, loads: Iterable[tuple[Load, int]]) -> DeviceProfile:
-    """By runs of a campaign; of `MANY` also by what characterising found."""
+def fitted(
+    name: str, device: DeviceConfig, loads: Iterable[tuple[Load, int]], *, characterised: bool
+) -> DeviceProfile:
+    """By runs of a campaign, and by what characterising found."""
     awake = without_sleep(device)
     measured = MeasuredDrive(
         model=name,
@@ -75,7 +77,7 @@ def fitted(name: str, device: DeviceConfig, loads: Iterable[tuple[Load, int]]) -
         power_states=tuple(declared(awake)),
     )
     found = None
-    if loads is MANY:
+    if characterised:
         found = Characteristics(
             generator="test", scale="quick", began_utc="", drive=measured, answers=answers(awake)
         )
