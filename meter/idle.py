@@ -5,11 +5,12 @@ after the idle time a_k in the state before, which takes the entry latency e_k, 
 charged with the watts of the state before:
 
     t_k = t_(k-1) + a_k + e_k
-    E(g) = descent(P_awake, P_idle, P_1 .. P_n; settle, t_1 .. t_n; g) + x_k P_awake
+    E(g) = descent(P_awake, P_idle, P_1 .. P_n; settle, t_1 .. t_n; g) + x_k (P_awake - P_k)
 
 (`model.evaluate.idle_gaps.descent_joules`), with the exit latency x_k of the deepest state whose
-entry had begun. The wait of a command is at most e_k + x_k. Declared latencies are bounds, so that
-this energy is one, too; the other end of the interval has none of their cost.
+entry had begun: the drive is awake for so long, and rests for as much less. The wait of a command
+is at most e_k + x_k. Declared latencies are bounds, so that this energy is one, too; the other end
+of the interval has none of their cost.
 """
 
 from __future__ import annotations
@@ -158,10 +159,10 @@ def gap_joules(rest: Rest, chain: Chain, gap: Floats, *, ended: bool | NDArray[n
     watts, after, begun = _descent(rest, chain)
     joules = descent_joules(watts, after, gap)
     passed = 0.0
-    for (state, _), begin in zip(chain, begun, strict=True):
-        leave = _sleep(rest, state).latency.exit_us / 1e6
+    for (state, _), asleep, begin in zip(chain, watts[2:], begun, strict=True):
+        leave = _sleep(rest, state).latency.exit_us / 1e6 * (rest.awake_watts - asleep)
         # the exit of the deepest state counts, that of those before it does not
-        joules = joules + rest.awake_watts * (leave - passed) * (ended & (gap > begin))
+        joules = joules + (leave - passed) * (ended & (gap > begin))
         passed = leave
     return np.asarray(joules)
 

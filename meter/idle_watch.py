@@ -1,9 +1,10 @@
 """Watches how a drive rests, without a command to it: gaps in diskstats, and who ends them.
 
-A gap is a time in which no request was completed or in flight, resolved to the interval between
-two reads of /proc/diskstats; it is counted too short by up to two of them. Commands that do not
-pass the block layer, such as SMART reads, are in no counter: whoever is known to send them, or has
-the controller open, is listed.
+A gap is a time in which no request was completed or in flight, over at least one interval between
+two reads of /proc/diskstats. It begins and ends in the middle of the intervals in which counters
+moved: each end is at most half of one off, to either side. Commands that do not pass the block
+layer, such as SMART reads, are in no counter: whoever is known to send them, or has the controller
+open, is listed.
 """
 
 from __future__ import annotations
@@ -138,6 +139,7 @@ class _Drive:
     counters: tuple[int, ...]
     first: tuple[int, ...]
     quiet_since: float | None
+    busy_until: float
     begun_before: bool = False
     gaps: list[float] = field(default_factory=list)
     ends: int = 0
@@ -177,7 +179,7 @@ def watch(
     if missing := sorted(set(names) - set(first)):
         raise _vanished(proc, missing)
     drives = {
-        name: _Drive(counters, counters, None if counters[2] else begin, not counters[2])
+        name: _Drive(counters, counters, None if counters[2] else begin, begin, not counters[2])
         for name, counters in first.items()
     }
     cost = 0.0
@@ -209,15 +211,17 @@ def _step(drive: _Drive, counters: tuple[int, ...], before: float, now: float) -
     drive.counters = counters
     if not busy:
         if drive.quiet_since is None:
-            drive.quiet_since = before
+            drive.quiet_since = drive.busy_until
         return False
+    middle = (before + now) / 2
+    drive.busy_until = now if counters[2] else middle
     since, drive.quiet_since = drive.quiet_since, None
     if since is None or before <= since:
         # no whole interval without I/O
         drive.begun_before = drive.begun_before and bool(drive.gaps)
         return False
-    drive.gaps.append(before - since)
-    if before - since < LEAST_GAP_SECONDS:
+    drive.gaps.append(middle - since)
+    if middle - since < LEAST_GAP_SECONDS:
         return False
     drive.ends += 1
     return True

@@ -51,7 +51,7 @@ def gaps_of(*seconds: float, work: float = 0.0, **ends: bool) -> Gaps:
 
 def test_fixed_gaps_save_what_is_counted_by_hand() -> None:
     found = saving(a_drive(), gaps_of(*[1.0] * 50, work=50.0), ((4, 100),))
-    by_hand = 50 * ((IDLE - DEEP) * (1.0 - 0.1 - ENTRY) - EXIT * AWAKE) / 100.0
+    by_hand = 50 * ((IDLE - DEEP) * (1.0 - 0.1 - ENTRY) - EXIT * (AWAKE - DEEP)) / 100.0
     assert found.value == pytest.approx(by_hand, rel=1e-12)
     # equal gaps and known watts: only what entry and exit cost is not known
     assert found.low == pytest.approx(by_hand, rel=1e-9)
@@ -63,7 +63,7 @@ def test_exponential_gaps_save_the_closed_form() -> None:
     gaps = -mean * np.log1p(-(np.arange(200_000) + 0.5) / 200_000)
     found = saving(a_drive(), gaps_of(*gaps), ((4, 200),))
     closed = (IDLE - DEEP) * mean * np.exp(-(wait + ENTRY) / mean)
-    closed -= EXIT * AWAKE * np.exp(-wait / mean)
+    closed -= EXIT * (AWAKE - DEEP) * np.exp(-wait / mean)
     assert found.value == pytest.approx(closed / mean, rel=1e-4)
 
 
@@ -71,10 +71,12 @@ def test_two_states_are_passed_one_after_the_other() -> None:
     chain = ((3, 100), (4, 300))
     first, second = 0.1 + 0.0002, 0.1 + 0.0002 + 0.3 + ENTRY
     joules = gap_joules(a_drive(), chain, np.array([2.0]), ended=True)
-    by_hand = IDLE * first + SHALLOW * (second - first) + DEEP * (2.0 - second) + EXIT * AWAKE
+    by_hand = IDLE * first + SHALLOW * (second - first) + DEEP * (2.0 - second)
+    by_hand += EXIT * (AWAKE - DEEP)
     assert joules == pytest.approx([by_hand], rel=1e-12)
     only_shallow = gap_joules(a_drive(), chain, np.array([0.3]), ended=True)
-    assert only_shallow == pytest.approx([IDLE * first + SHALLOW * (0.3 - first) + 5e-4 * AWAKE])
+    by_hand = IDLE * first + SHALLOW * (0.3 - first) + 5e-4 * (AWAKE - SHALLOW)
+    assert only_shallow == pytest.approx([by_hand])
 
 
 def test_a_table_that_sleeps_before_the_drive_settles_saves_from_then_on() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from iojoule.measure.errors import HostStateError
@@ -93,7 +95,7 @@ def test_gaps_are_found_with_who_ended_them(tmp_path: Path) -> None:
 
     clock = Clock({1.0: reads, 3.0: writes})
     found = watch(["nvme0n1"], 4.0, proc=proc, clock=clock, sleep=clock.sleep)["nvme0n1"]
-    assert found.gaps.seconds == pytest.approx([0.99, 1.99, 1.0], abs=0.021)
+    assert found.gaps.seconds == pytest.approx([1.0, 2.0, 1.0], abs=0.011)
     assert (found.gaps.begun_before, found.gaps.ends_after) == (True, True)
     assert list(found.gaps.ended) == [True, True, False]
     assert found.gaps.watch_seconds == pytest.approx(4.0, abs=0.02)
@@ -101,6 +103,19 @@ def test_gaps_are_found_with_who_ended_them(tmp_path: Path) -> None:
     (waker,) = found.wakers
     assert (waker.pid, waker.program, waker.wakes, waker.read_bytes) == (100, "backup", 1, 8192)
     assert waker.cgroup == "/system.slice/backup.service"
+
+
+def test_gaps_are_neither_too_long_nor_too_short_on_average(tmp_path: Path) -> None:
+    proc, rng = tmp_path / "proc", np.random.default_rng(1)
+    diskstats(proc, "nvme0n1", reads=0)
+    arrivals = np.cumsum(rng.uniform(0.03, 0.5, 300))
+    reads = [partial(diskstats, proc, "nvme0n1", reads=1 + at) for at in range(len(arrivals))]
+    clock = Clock(dict(zip(arrivals.tolist(), reads, strict=True)))
+    found = watch(["nvme0n1"], 100.0, proc=proc, clock=clock, sleep=clock.sleep)["nvme0n1"]
+    gaps = found.gaps.seconds[1:-1]
+    apart = gaps - np.diff(arrivals)[: len(gaps)]
+    assert abs(apart).max() <= 0.011
+    assert apart.mean() == pytest.approx(0.0, abs=1e-3)
 
 
 def test_a_kernel_worker_keeps_its_name_whatever_it_works_on(tmp_path: Path) -> None:
@@ -125,7 +140,7 @@ def test_a_request_in_flight_is_no_gap(tmp_path: Path) -> None:
     diskstats(proc, "nvme0n1", reads=5, in_flight=1)
     clock = Clock({0.5: lambda: diskstats(proc, "nvme0n1", reads=6)})
     found = watch(["nvme0n1"], 1.0, proc=proc, clock=clock, sleep=clock.sleep)["nvme0n1"]
-    assert found.gaps.seconds == pytest.approx([0.5], abs=0.021)
+    assert found.gaps.seconds == pytest.approx([0.5], abs=0.011)
     assert (found.gaps.begun_before, found.gaps.ends_after) == (False, True)
 
 
