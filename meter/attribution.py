@@ -409,10 +409,14 @@ class Attributor:
         rows = np.flatnonzero(local[self._drive_of] >= 0)
         drive = local[self._drive_of[rows]]
 
-        completed, carried = completed_counts(intervals, drive, self._carried[rows], counts[rows])
-        self._carried[rows] = carried
-        executed = executed_counts(intervals, drive, completed)
-        shares, rest = dynamic_shares(intervals, drive, executed)
+        at_work = np.flatnonzero(((counts[rows] > 0) | (self._carried[rows] > 0)).any(axis=1))
+        own, own_drive = rows[at_work], drive[at_work]
+        completed, self._carried[own] = completed_counts(
+            intervals, own_drive, self._carried[own], counts[own]
+        )
+        executed, shares = np.zeros((len(rows), len(Count))), np.zeros((len(rows), len(Part)))
+        executed[at_work] = executed_counts(intervals, own_drive, completed)
+        shares[at_work], rest = dynamic_shares(intervals, own_drive, executed[at_work])
         self._charge_rest(drive, executed, shares, rest)
         self._charge_background(
             intervals, np.array(numbers, dtype=np.intp), rows, drive, executed, shares, rest

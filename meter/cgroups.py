@@ -198,6 +198,11 @@ class _Node:
     def __post_init__(self) -> None:
         self.key = GroupKey(self.path or "/", self.inode)
 
+    @property
+    def waits(self) -> bool:
+        """Whether a child has no counters yet."""
+        return any(child.number is None for child in self.children.values())
+
 
 class GroupReader:
     """Reads the counters of all groups again and again; a context manager.
@@ -316,11 +321,9 @@ class GroupReader:
         except OSError:
             self._end(node)
             return
-        waiting = any(child.number is None for child in node.children.values())
         seen = status.st_nlink, status.st_mtime_ns
         # some file systems do not count subdirectories; a controller may be enabled later
-        certain = status.st_nlink > 1 and not (waiting and self._turn == 0)
-        if seen == node.seen and certain:
+        if seen == node.seen and status.st_nlink > 1 and (self._turn or not node.waits):
             return
         node.seen = seen
         if self.hierarchy.recursive:

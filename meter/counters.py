@@ -32,9 +32,6 @@ _COUNTS = [
 ]  # fmt: skip
 """Counters that never fall while a drive is there."""
 
-_COUNT_MOST = (1 << 63) - 1
-"""What a row holds; a kernel that states more states a negative number as an unsigned one."""
-
 SUSPENDED_SECONDS = 0.5
 """A suspension shorter than that cannot be told from the two clocks being read one by one."""
 
@@ -176,8 +173,8 @@ class BlockCounters:
 
     def read(self) -> Snapshot:
         """Look once. Drives that came or went since the last time are looked at again."""
-        lines = [line.split() for line in self._text().splitlines()]
-        lines = [line for line in lines if len(line) >= 3 + 11]
+        lines = [line.split(None, 3) for line in self._text().splitlines()]
+        lines = [line for line in lines if len(line) == 4 and line[3].count(b" ") >= 10]
         seen = tuple(part for line in lines for part in line[:3])
         if seen != self._seen:
             self._look(lines)
@@ -196,12 +193,13 @@ class BlockCounters:
 
     def _count(self, lines: Sequence[Sequence[bytes]]) -> NDArray[np.int64]:
         counted = np.zeros((len(self._inventory.drives), len(Stat)), dtype=np.int64)
-        wide = [0] * len(Stat)  # older kernels have fewer fields
-        numbers = [
-            [*(min(int(word), _COUNT_MOST) for word in lines[place][3:]), *wide][: len(Stat)]
-            for place in self._places
-        ]
-        np.add.at(counted, self._rows, np.array(numbers, dtype=np.int64).reshape(-1, len(Stat)))
+        if self._places:
+            # older kernels have fewer fields; what a row cannot hold, as a negative number that is
+            # stated as an unsigned one, is the most that it can
+            joined = b" ".join([lines[place][3] for place in self._places])
+            numbers = np.fromstring(joined, dtype=np.int64, sep=" ").reshape(len(self._places), -1)
+            numbers = numbers[:, : len(Stat)]
+            np.add.at(counted[:, : numbers.shape[1]], self._rows, numbers)
         return counted
 
     def _look(self, lines: Sequence[Sequence[bytes]]) -> None:
