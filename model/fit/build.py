@@ -160,6 +160,7 @@ def fit_profile(
     sources: list[SourceRecord],
     memory: SurfaceMemory | None = None,
     priors_of: PriorsOf = surface_priors,
+    power_runs: Sequence[Measurement] = (),
 ) -> DeviceProfile:
     """Fit everything a recipe asks for.
 
@@ -170,6 +171,7 @@ def fit_profile(
         memory: Spares fits that an earlier call has done; such a profile answers a question of
             the moment and is not assessed.
         priors_of: Says what to expect of a surface before its rows.
+        power_runs: Further runs, which tell of the drive's power alone.
 
     Raises:
         InputError: The measurements cannot carry a profile; says what to measure.
@@ -177,9 +179,9 @@ def fit_profile(
     # one thread: sums in one order, so that every machine finds the same digits
     with threadpool_limits(1):
         if memory is not None:
-            return _fit_profile(recipe, measurements, sources, memory, priors_of)[0]
+            return _fit_profile(recipe, measurements, sources, memory, priors_of, power_runs)[0]
         profile, fits, points = _fit_profile(
-            recipe, measurements, sources, SurfaceMemory(), priors_of
+            recipe, measurements, sources, SurfaceMemory(), priors_of, power_runs
         )
         held = [(fit.rows, fit.without) for fit in fits]
         assessment = assess(profile, [fit.recipe for fit in fits], held, points)
@@ -206,6 +208,7 @@ def _fit_profile(
     sources: list[SourceRecord],
     memory: SurfaceMemory,
     priors_of: PriorsOf,
+    power_runs: Sequence[Measurement],
 ) -> tuple[DeviceProfile, list[SurfaceFit], PowerRows]:
     runs = host_rows(recipe, measurements)
     caps, stated = declared_caps(recipe), recipe.power_states
@@ -277,7 +280,10 @@ def _fit_profile(
     profile = with_predicted_twins(profile, measurements, effects_of)
     # the power law is fitted with the load that the profile sees behind each run
     rows = power_rows(
-        measurements, recipe.max_transfer_bytes, profile.write_state, PerformanceModel(profile)
+        [*measurements, *power_runs],
+        recipe.max_transfer_bytes,
+        profile.write_state,
+        PerformanceModel(profile),
     )
     if recipe.device_power is not None:
         power = fit_device_power(rows, recipe.device_power)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from iojoule.datasets.characteristics import Characteristics, Estimate
-from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.datasets.schema import Configuration, Measurement, Observations, State, Workload
+from iojoule.datasets.vocabulary import DeviceState, Engine, Evidence, Operation, Pattern
 from iojoule.model.evaluate.host_power import MEMORY_TRANSFERS
-from iojoule.model.fit.power import fit_linear
+from iojoule.model.fit.power import after_ramp, fit_linear
 from iojoule.model.recipe import (
     AfterWrites,
     CacheSize,
@@ -381,8 +381,9 @@ def random_collecting(
 ) -> CollectingRate | None:
     """Rate of random writes past the cache, by runs that began with it empty.
 
-    Of W bytes in T seconds the cache took C at its own rate r, the rest came at (W - C) / (T - C /
-    r). The fastest run counts: others may have asked for less. None where no run wrote enough.
+    Of W bytes in T measured seconds the cache took C at its own rate r, the rest came at (W - C) /
+    (T - C / r). The fastest run counts: others may have asked for less. None where no run wrote
+    enough.
     """
     size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
     fast = _positive(characteristics.estimate("slc-cache", "write_fast_bytes_per_second"))
@@ -390,18 +391,19 @@ def random_collecting(
         return None
     rates = []
     for row in rows:
-        written = row.observations.host_bytes_written or 0.0
-        rate = row.observations.throughput_bytes_per_second
+        window = after_ramp(row, size[0])
         if (
             row.workload.operation is Operation.WRITE
             and row.workload.pattern is Pattern.RANDOM
             and not row.configuration.power_state
             and row.at_full_speed
-            and rate
-            and written >= BEYOND_CACHE * size[0]
+            and window is not None
+            and _shows_what_follows(row, size[0])
         ):
-            seconds = written / rate - size[0] / fast[0]
-            rates.append((written - size[0]) / seconds if seconds > 0 else rate)
+            rate = window.bytes_per_second
+            past = rate * window.seconds - window.cache_bytes
+            seconds = window.seconds - window.cache_bytes / fast[0]
+            rates.append(past / seconds if min(past, seconds) > 0 else rate)
     if not rates:
         return None
     return CollectingRate(
@@ -411,6 +413,41 @@ def random_collecting(
         evidence=Evidence.MEASURED,
         source=f"{len(rates)} runs that wrote more than the cache takes",
     )
+
+
+def _shows_what_follows(run: Measurement, cache_bytes: float) -> bool:
+    """Whether a run wrote well past its cache."""
+    return (run.observations.host_bytes_written or 0.0) >= BEYOND_CACHE * cache_bytes
+
+
+def characterised_runs(
+    characteristics: Characteristics, rows: Sequence[Measurement]
+) -> list[Measurement]:
+    """The writes past the cache as a run beside others, if none of these wrote for so long."""
+    size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
+    rate = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
+    watts = _positive(characteristics.estimate("slc-cache", "write_slow_watts"))
+    if size is None or rate is None or watts is None or not rows:
+        return []
+    if any(_shows_what_follows(run, size[0]) for run in rows):
+        return []
+    fills = characteristics.answers["slc-cache"].evidence.named("fill ")
+    return [
+        Measurement(
+            workload=Workload(operation=Operation.WRITE, pattern=Pattern.SEQUENTIAL),
+            configuration=Configuration(
+                request_bytes=int(fill["request_bytes"]),
+                queue_depth=int(fill["queue_depth"]),
+                engine=Engine.LIBAIO,
+            ),
+            state=State(device_state=DeviceState.COLLECTING),
+            conditions=rows[0].conditions,
+            observations=Observations(
+                throughput_bytes_per_second=rate[0], device_power_watts=watts[0]
+            ),
+        )
+        for fill in fills[:1]
+    ]
 
 
 def _seconds_per_byte(characteristics: Characteristics) -> tuple[float, float] | None:

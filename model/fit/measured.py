@@ -22,6 +22,7 @@ from iojoule.model.fit.expectation import Expectation
 from iojoule.model.fit.generic_recipe import (
     characterised_gaps,
     characterised_idle_watts,
+    characterised_runs,
     characterised_writes,
     measured_host,
     random_collecting,
@@ -79,7 +80,9 @@ def fit_measured(
     notes += selected.notes + limit_notes
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
     recipe = _with_measured_engine(recipe, rows)
+    power_runs: list[Measurement] = []
     if characteristics is not None:
+        power_runs = characterised_runs(characteristics, rows)
         writes = characterised_writes(characteristics)
         past_cache = random_collecting(characteristics, rows)
         if writes is not None and past_cache is not None:
@@ -95,7 +98,7 @@ def fit_measured(
     facts = known_facts(name, measured)
     expected = Expectation(facts, recipe, rows)
     recipe = expected.power_recipe(rows)
-    profile = fit_profile(recipe, rows, sources, priors_of=expected.priors)
+    profile = fit_profile(recipe, rows, sources, priors_of=expected.priors, power_runs=power_runs)
     notes += notes_on_mixes(profile, rows)
     whole = expected.completed(profile)
     for term in TERMS:

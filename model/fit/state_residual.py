@@ -34,6 +34,7 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.state_residual import state_path
 from iojoule.model.fit.export import octaves, rounded
 from iojoule.model.fit.gaussian_process import GaussianProcess, unexplained
+from iojoule.model.fit.power import beyond_cache
 from iojoule.model.fit.rows import PERCENTILES, SETTINGS, Rows, rows_of, stands_apart
 from iojoule.model.prior.surfaces import FORM_SD as CURVE_FORM_SD
 from iojoule.model.prior.surfaces import TAIL_FORM_SD
@@ -69,6 +70,10 @@ FORM_SD = {"latency": CURVE_FORM_SD, **TAIL_FORM_SD, "watts": 0.1}
 """Least log sd of what the model misses away from every run: what drives do beside curve and tail
 law, and a bit less than `model.evaluate.device_power` says of the watts of a state that nobody
 measured. Residuals of the runs that a curve was fitted to say too little of other places."""
+
+FAR = 3.0
+"""A run that misses the law of power by so many `FORM_SD` found the drive in another state, such as
+cleaning up after the writes of a run before."""
 
 
 def with_state_residuals(
@@ -410,7 +415,10 @@ def _residuals(
         )
         x = prediction.activity.device_x.copy()
         x[:, 1:5] *= np.exp(-residuals["latency"])[:, None]
-        residuals["watts"] = np.log(watts / device_power.active_value(power, x, seen.state))
+        past = [beyond_cache(measurement, profile.write_state) for measurement in runs]
+        x[:, 5] = np.maximum(x[:, 5], past)
+        missed = np.log(watts / device_power.active_value(power, x, seen.state))
+        residuals["watts"] = np.where(np.abs(missed) <= FAR * FORM_SD["watts"], missed, np.nan)
     return residuals
 
 

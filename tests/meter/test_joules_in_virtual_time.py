@@ -20,7 +20,7 @@ from iojoule.sim.device import DeviceConfig
 from tests.meter.hosts import Clock, Host
 from tests.meter.judgement import Judged, Passed, judged
 from tests.meter.virtual_bench import MANY, TEN, declared, fitted
-from tests.meter.virtual_drive import PHYSICS, Recorded, device_of, record
+from tests.meter.virtual_drive import PHYSICS, Load, Recorded, device_of, record
 
 SEEDS = (11, 12, 13)
 KIND = class_profile(rotates=False, nvme=True)
@@ -78,10 +78,25 @@ def of_seeds(
 @pytest.mark.slow
 @pytest.mark.parametrize("physics", PHYSICS)
 def test_a_fitted_profile_is_near_the_truth(physics: str, tmp_path: Path) -> None:
-    """In half an hour: how much writes leave behind depends on what they overwrite."""
     profile = fitted(physics, device_of(physics), MANY, characterised=True)
     found = of_seeds(physics, profile, tmp_path, SEEDS, instrument=False)
-    assert abs(np.mean([one.error for one in found])) <= 0.05
+    assert max(abs(one.error) for one in found) <= 0.05
+    assert all(one.inside for one in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("physics", PHYSICS)
+def test_writes_that_go_on_are_near_the_truth(physics: str, tmp_path: Path) -> None:
+    """Five minutes of one load far past the cache, which the runs of a campaign just reach."""
+    profile = fitted(physics, device_of(physics), MANY, characterised=True)
+    found = []
+    for load in (Load("write", 64, 4), Load("randwrite", 64, 2), Load("randwrite", 4, 32)):
+        folder = tmp_path / f"{load.rw} {load.kib}"
+        folder.mkdir()
+        recorded = record(physics, 3, 360, [(load, 0, 300), (None, 0, 60)])
+        found.append(judge(profile, physics, recorded, folder, instrument=False))
+        sys.stdout.write(f"{physics}, {load}: {found[-1]}\n")
+    assert max(abs(one.error) for one in found) <= 0.1
     assert all(one.inside for one in found)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -267,21 +267,27 @@ class Recorded:
     seconds: Sequence[Second]
 
 
-def record(physics: str, seed: int, seconds: int = 600) -> Recorded:
-    """Loads, rests and power states in turn, drawn by the seed."""
+Turn = tuple[Load | None, int, float]
+"""A load or a rest, the power state of the drive, and how many seconds it lasts."""
+
+
+def record(
+    physics: str, seed: int, seconds: int = 600, turns: Iterable[Turn] | None = None
+) -> Recorded:
+    """What is asked of a used drive in turn; without turns they are drawn by the seed."""
     drive, rng = VirtualDrive(device_of(physics)), random.Random(seed)
     drive.use()
     first = len(drive.looks)
-    while len(drive.looks) <= first + seconds:  # one more: what still draws from the last
-        for load in rng.sample(LOADS, len(LOADS)):
-            state = rng.choice([0, 0, 0, 1, 2])
-            if state != drive.power_state:  # it wakes the drive
-                drive.set_power_state(state)
-            lasts = rng.randint(3, 7) * (1 if load else 3)
-            if load is None:
-                drive.rest(lasts)
-            else:
-                drive.run(load, rng, lasts)
+    for load, state, lasts in turns or _turns(rng):
+        if state != drive.power_state:  # it wakes the drive
+            drive.set_power_state(state)
+        if load is None:
+            drive.rest(lasts)
+        else:
+            drive.run(load, rng, lasts)
+        if len(drive.looks) > first + seconds:  # one more: what still draws from the last
+            break
+    drive.align()
     return Recorded(
         drive.looks[first - 1][0],
         [
@@ -289,3 +295,10 @@ def record(physics: str, seed: int, seconds: int = 600) -> Recorded:
             for second, (counters, state) in enumerate(drive.looks[first : first + seconds], first)
         ],
     )
+
+
+def _turns(rng: random.Random) -> Iterator[Turn]:
+    while True:
+        for load in rng.sample(LOADS, len(LOADS)):
+            state = rng.choice([0, 0, 0, 1, 2])
+            yield load, state, rng.randint(3, 7) * (1 if load else 3)

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from iojoule.datasets.characteristics import Characteristics, parse_characteristics
+from iojoule.datasets.characteristics import Characteristics, Row, parse_characteristics
+from iojoule.datasets.characteristics import Evidence as Rows
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fit.background import fit_idle, measured_settle, work_after_writes
 from iojoule.model.fit.generic_recipe import (
     characterised_gaps,
+    characterised_runs,
     characterised_writes,
     random_collecting,
 )
-from iojoule.model.fit.power import power_rows
+from iojoule.model.fit.power import beyond_cache, power_rows
 from iojoule.model.fit.write_state import fit_write_state
 from iojoule.model.recipe import generic_recipe
 from tests.model.known_drive import drive
@@ -156,6 +158,38 @@ def test_a_run_past_the_cache_is_counted_as_collecting_for_that_time() -> None:
     rows = [written(2.7e10 / 37.5, 2.7e10), written(2e9, 1e10)]
     shares = power_rows(rows, 131072.0, state).x[:, 5]
     assert shares == pytest.approx([30.0 / 37.5, 0.0])
+
+
+def test_a_ramp_leaves_less_of_the_cache_to_the_measured_time() -> None:
+    """5 s of a ramp and 2.5 s of the measured 32.5 s in the cache, 30 s past it."""
+    writes = characterised_writes(found(slc_cache=CACHE))
+    recipe = generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
+    state = fit_write_state(None, recipe)
+    assert state is not None
+    run = written(1.7e10 / 32.5, 2.7e10, measured_seconds=32.5)
+    assert beyond_cache(run, state) == pytest.approx(30.0 / 32.5)
+    # of the larger cache that rates tell of, 5 s are left, and then 4e8 bytes a second
+    rate = random_collecting(found(slc_cache=CACHE), [written(1e9, 4e10, measured_seconds=25.0)])
+    assert rate is not None
+    assert rate.bytes_per_second == pytest.approx(2e10 / 22.5)
+
+
+@pytest.mark.parametrize(("host_bytes", "runs"), [(1e10, 1), (4e10, 0)])
+def test_the_fill_of_the_cache_is_a_run_where_no_other_shows_what_follows(
+    host_bytes: float, runs: int
+) -> None:
+    told = found(slc_cache=CACHE | {"write_slow_watts": (6.0, 5.9, 6.1)})
+    answer = told.answers["slc-cache"]
+    fill = Row(label="fill 0", values={"request_bytes": 131072.0, "queue_depth": 32.0})
+    answers = {"slc-cache": answer.model_copy(update={"evidence": Rows(rows=(fill,))})}
+    told = told.model_copy(update={"answers": answers})
+    own = characterised_runs(told, [written(1e9, host_bytes)])
+    assert len(own) == runs
+    for run in own:
+        rows = power_rows([run], 131072.0, None)
+        assert rows.x[0, 5] == 1.0
+        assert rows.x[0, 3] == pytest.approx(4e8)
+        assert rows.watts[0] == 6.0
 
 
 def test_a_drive_that_does_nothing_after_writes_has_no_background_work() -> None:

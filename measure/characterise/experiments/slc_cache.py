@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from iojoule.datasets.characteristics import CONFIDENCE, Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.measure.characterise.experiment import Bench, Estimates, Extent, Job, Plot, ScaleName
-from iojoule.measure.characterise.intervals import between, estimated, missing
+from iojoule.measure.characterise.intervals import between, estimated, mean_of, missing
 from iojoule.measure.recording.statistics import batch_standard_error
 
 Floats = NDArray[np.float64]
@@ -220,6 +220,7 @@ _SIZE = (
 )
 _POWER = "bytes written when the watts change: before the rate falls the write buffer still fills"
 _RATE = "mean rate on this side of the change, batch means"
+_SLOW = "mean watts once the rate has fallen, batch means"
 _FOLD = "watts above idle after the last write, at 95 % of the energy of the work seen"
 _FULL = "energy above idle after the last write that ran the cache full, until all is quiet"
 _SKIP_BINS = 2
@@ -280,6 +281,7 @@ class SlcCache:
             "write_slow_bytes_per_second": estimated(
                 first.after, first.after_error, "bytes/s", _RATE, least=0.0
             ),
+            "write_slow_watts": _slow_watts(evidence, high),
             **_fold(works),
             "full_work_joules": _full_work(works),
         }
@@ -315,6 +317,20 @@ def _by_power(evidence: Evidence, fell_at: float) -> Estimate:
     low = min(change.low for change in changes) - bin_bytes
     high = max(change.high for change in changes) + bin_bytes
     return between(place, max(low, 0.0), high, "bytes", _POWER)
+
+
+def _slow_watts(evidence: Evidence, fell_at: float) -> Estimate:
+    """What the drive draws while it programs its flash as fast as it can."""
+    means, errors = [], []
+    for row in evidence.named("fill "):
+        written, watts = _series(evidence, row, "watts")
+        slow = watts[written > fell_at]
+        if len(slow) >= FEWEST:
+            means.append(float(slow.mean()))
+            errors.append(batch_standard_error(slow))
+    if not means:
+        return missing("no power meter that is fast enough to see it", "W", _SLOW)
+    return estimated(*mean_of(means, errors), "W", _SLOW, least=0.0)
 
 
 def _series(

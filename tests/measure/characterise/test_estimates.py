@@ -54,6 +54,7 @@ def test_the_cache_and_its_folding_are_found() -> None:
     assert holds(found["fold_delay_seconds"], 1.0)
     assert holds(found["fold_seconds"], 4.0)
     assert found["write_slow_bytes_per_second"].value == pytest.approx(100)
+    assert found["write_slow_watts"].value == pytest.approx(5.0)
     assert found["full_work_joules"].value is None, "it began after a rest"
 
 
