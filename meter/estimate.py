@@ -401,6 +401,7 @@ class DriveModel:
         own = amounts.commands / step / prediction["iops"].value
         never_idle = np.clip((_in_use(amounts) - SURELY_BUSY) / (1.0 - SURELY_BUSY), 0.0, 1.0)
         # what slows down a drive whose cache ran full is work of its own
+        cleans_up = np.where(amounts.write_commands > 0, never_idle * states.ran_full, 0.0)
         never_idle = never_idle * (1.0 - states.ran_full)
         harder = 1.0 + never_idle * (np.clip(busy / own, 1.0, HARDER_MOST) - 1.0)
         power, activity = self.power, prediction.activity
@@ -410,7 +411,7 @@ class DriveModel:
             rates["read_operations"],
             rates["write_bytes"],
             device_power.write_operations(rates["write_commands"], sequential),
-            busy * activity.device_x[:, 5],
+            np.maximum(busy * activity.device_x[:, 5], cleans_up * (1.0 - np.minimum(own, 1.0))),
         )
         x[:, 0] = busy
         x[:, 1:5] *= harder[:, None]

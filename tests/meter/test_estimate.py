@@ -142,6 +142,23 @@ def test_a_busy_drive_that_is_slower_than_its_profile_works_as_hard() -> None:
     assert watts[1] == pytest.approx(watts[0], rel=0.1)
 
 
+def test_writes_that_wait_for_a_drive_without_a_cache_wait_for_work_of_its_own() -> None:
+    """In flight all the time, but hardly served: the drive collects for the rest of the time."""
+    profile = whose_cache_is_not_known(drive())
+    model = DriveModel(profile)
+    columns = {"operation": "write", "pattern": "random", "request_bytes": 65536}
+    frame, _ = make_frame(profile, {**columns, "queue_depth": 8, "jobs": 1}, 1)
+    rate = Predictor(profile).predict(frame)["iops"].value[0]
+    own = []
+    for share in (1.0, 0.5, 0.1):
+        states = States.fresh(1)
+        states.ran_full[:] = 1.0
+        one = amounts(writes=share * rate, size=65536, in_flight=8)
+        found = model.step(replace(one, in_use_seconds=np.ones(1)), states)
+        own.append(found.background[0])
+    assert own[0] < own[1] < own[2]
+
+
 def test_two_halves_of_a_constant_load_are_the_whole() -> None:
     whole, halves = States.fresh(1), States.fresh(1)
     joules = 10 * MODEL.step(amounts(10, reads=50000, in_flight=0.5), whole).watts[0]
