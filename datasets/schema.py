@@ -257,13 +257,11 @@ class Observations(Section):
     """What was observed, gross; what is net of idle is derived.
 
     Mixed runs also carry the performance fields per direction, prefixed `read_` and `write_`.
-    `measured_seconds` is how long rates, latencies and watts were observed. `host_bytes_written` is
-    of the whole run, ramp included: what background energy is owed to.
+    `host_bytes_written` is of the whole run, ramp included: what background energy is owed to.
     `operations_per_joule` is I/O per joule of drive and CPU together, for sources that state
     neither rate nor watts; nothing is fitted to it, predictions are compared with it.
     """
 
-    measured_seconds: Positive | None = None
     throughput_bytes_per_second: NonNegative | None = None
     iops: NonNegative | None = None
     latency_mean_ns: Positive | None = None

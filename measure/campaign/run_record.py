@@ -375,7 +375,6 @@ def finished_record(watched: RunObservation) -> RunRecord:
         **run.point.configuration.model_dump(mode="json", exclude_none=True),
         **_drive_state(watched),
         **_conditions(watched),
-        "measured_seconds": clocks.measured_seconds,
         **result.observations,
         **counted_rates(watched, begin, end),
         **_observed_power(watched, power),

@@ -14,7 +14,7 @@ from iojoule.datasets.characteristics import Characteristics, Estimate
 from iojoule.datasets.schema import Configuration, Measurement, Observations, State, Workload
 from iojoule.datasets.vocabulary import DeviceState, Engine, Evidence, Operation, Pattern
 from iojoule.model.evaluate.host_power import MEMORY_TRANSFERS
-from iojoule.model.fit.power import after_ramp, fit_linear
+from iojoule.model.fit.power import fit_linear
 from iojoule.model.recipe import (
     AfterWrites,
     CacheSize,
@@ -381,9 +381,8 @@ def random_collecting(
 ) -> CollectingRate | None:
     """Rate of random writes past the cache, by runs that began with it empty.
 
-    Of W bytes in T measured seconds the cache took C at its own rate r, the rest came at (W - C) /
-    (T - C / r). The fastest run counts: others may have asked for less. None where no run wrote
-    enough.
+    Of W bytes in T seconds the cache took C at its own rate r, the rest came at (W - C) / (T - C /
+    r). The fastest run counts: others may have asked for less. None where no run wrote enough.
     """
     size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
     fast = _positive(characteristics.estimate("slc-cache", "write_fast_bytes_per_second"))
@@ -391,19 +390,18 @@ def random_collecting(
         return None
     rates = []
     for row in rows:
-        window = after_ramp(row, size[0])
+        written = row.observations.host_bytes_written or 0.0
+        rate = row.observations.throughput_bytes_per_second
         if (
             row.workload.operation is Operation.WRITE
             and row.workload.pattern is Pattern.RANDOM
             and not row.configuration.power_state
             and row.at_full_speed
-            and window is not None
+            and rate
             and _shows_what_follows(row, size[0])
         ):
-            rate = window.bytes_per_second
-            past = rate * window.seconds - window.cache_bytes
-            seconds = window.seconds - window.cache_bytes / fast[0]
-            rates.append(past / seconds if min(past, seconds) > 0 else rate)
+            seconds = written / rate - size[0] / fast[0]
+            rates.append((written - size[0]) / seconds if seconds > 0 else rate)
     if not rates:
         return None
     return CollectingRate(

@@ -93,41 +93,13 @@ def power_rows(
 
 
 def beyond_cache(run: Measurement, state: WriteState | None) -> float:
-    """Share of a run's measured time in which its cache was full."""
-    window = None if state is None else after_ramp(run, state.cached_bytes.value)
-    if state is None or window is None:
-        return 0.0
-    slow = (state.sequential_collecting_bytes_per_second or state.collecting_bytes_per_second).value
-    written = window.bytes_per_second * window.seconds
-    past = max(written - window.cache_bytes, 0.0)
-    return min(past / min(slow, window.bytes_per_second) / window.seconds, 1.0)
-
-
-@dataclass(frozen=True)
-class AfterRamp:
-    """The measured time of a run that writes.
-
-    Attributes:
-        seconds: How long it was.
-        bytes_per_second: Written in it.
-        cache_bytes: What the cache could still take when it began: before the run, at rest, it was
-            emptied, and the ramp wrote what the run wrote and was not measured.
-    """
-
-    seconds: float
-    bytes_per_second: float
-    cache_bytes: float
-
-
-def after_ramp(run: Measurement, cache_bytes: float) -> AfterRamp | None:
-    """None where nobody says what a run wrote. Without its time it is taken to have no ramp."""
+    """Share of a run's time in which its cache was full; before it, at rest, it was emptied."""
     written = run.observations.host_bytes_written
-    rate = _rate(run) * (1.0 - run.workload.share_of_reads)
-    if not written or not rate:
-        return None
-    seconds = run.observations.measured_seconds or written / rate
-    before = max(written - rate * seconds, 0.0)
-    return AfterRamp(seconds, rate, max(cache_bytes - before, 0.0))
+    if state is None or not written:
+        return 0.0
+    beyond = max(1.0 - state.cached_bytes.value / written, 0.0)
+    slow = (state.sequential_collecting_bytes_per_second or state.collecting_bytes_per_second).value
+    return min(beyond * max(_rate(run) / slow, 1.0), 1.0)
 
 
 def _all_rows(

@@ -162,7 +162,6 @@ def _measurement(
             },
             "conditions": {"host_id": "bench", "device_model": name},
             "observations": {
-                "measured_seconds": RUN_SECONDS,
                 "iops": iops,
                 "throughput_bytes_per_second": iops * load.kib * 1024,
                 "latency_mean_ns": float(took.mean()),

@@ -17,7 +17,7 @@ from iojoule.model.fit.generic_recipe import (
     characterised_writes,
     random_collecting,
 )
-from iojoule.model.fit.power import beyond_cache, power_rows
+from iojoule.model.fit.power import power_rows
 from iojoule.model.fit.write_state import fit_write_state
 from iojoule.model.recipe import generic_recipe
 from tests.model.known_drive import drive
@@ -158,20 +158,6 @@ def test_a_run_past_the_cache_is_counted_as_collecting_for_that_time() -> None:
     rows = [written(2.7e10 / 37.5, 2.7e10), written(2e9, 1e10)]
     shares = power_rows(rows, 131072.0, state).x[:, 5]
     assert shares == pytest.approx([30.0 / 37.5, 0.0])
-
-
-def test_a_ramp_leaves_less_of_the_cache_to_the_measured_time() -> None:
-    """5 s of a ramp and 2.5 s of the measured 32.5 s in the cache, 30 s past it."""
-    writes = characterised_writes(found(slc_cache=CACHE))
-    recipe = generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
-    state = fit_write_state(None, recipe)
-    assert state is not None
-    run = written(1.7e10 / 32.5, 2.7e10, measured_seconds=32.5)
-    assert beyond_cache(run, state) == pytest.approx(30.0 / 32.5)
-    # of the larger cache that rates tell of, 5 s are left, and then 4e8 bytes a second
-    rate = random_collecting(found(slc_cache=CACHE), [written(1e9, 4e10, measured_seconds=25.0)])
-    assert rate is not None
-    assert rate.bytes_per_second == pytest.approx(2e10 / 22.5)
 
 
 @pytest.mark.parametrize(("host_bytes", "runs"), [(1e10, 1), (4e10, 0)])
