@@ -126,7 +126,7 @@ def test_the_result_of_a_job_is_saved(
 
 
 def test_a_model_card_is_shown_and_saved(page: Page, browser: Browser, tmp_path: Path) -> None:
-    page.goto(DRIVE)
+    page.goto(DRIVE, wait_until="networkidle")  # what comes late moves what is to be clicked
     page.get_by_text("Show it").click()
     card = page.locator(".card")
     expect(card.get_by_role("heading", name="Known gaps")).to_be_visible(timeout=60_000)
